@@ -1,0 +1,49 @@
+"""What the core asks its driver to do. Each is an order; what comes of it returns as an event."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cordwood.ids import ConnectionId
+from cordwood.ports import Chunk, File, StoreOp
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Put these bytes on a connection, after all that was sent there before."""
+
+    connection: ConnectionId
+    chunks: Sequence[Chunk]
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """End a connection once what was sent before has left, and say why in the log."""
+
+    connection: ConnectionId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteMetadata:
+    """Do a ``multi`` on the metadata store; answer with ``metadata_written`` or ``metadata_refused`` and this token."""
+
+    token: int
+    operations: Sequence[StoreOp]
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Bring files to the disk, off the main thread; answer with ``synced`` and this token."""
+
+    token: int
+    files: Sequence[File]
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Remove files or directories that nothing refers to any more, off the main thread. No answer is needed."""
+
+    paths: Sequence[str]
+
+
+Effect = Send | Close | WriteMetadata | Sync | Remove

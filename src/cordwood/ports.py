@@ -1,0 +1,158 @@
+"""What the core is given: time, files, a metadata store, randomness, a place for log lines.
+
+The core never reaches for any of these itself. ``run/`` hands it the real ones, ``sim/`` hands it seeded ones, and both
+kinds pass the same conformance tests.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Instant(NamedTuple):
+    """A moment, on both clocks: the wall's for record timestamps and retention, the monotonic one for durations."""
+
+    wall_ms: int
+    mono_ms: int
+
+
+class File(Protocol):
+    """A file that grows at its end and is read anywhere. A failure raises ``StorageError``."""
+
+    @property
+    def size(self) -> int: ...
+
+    def append(self, data: Buffer, /) -> None:
+        """Write all of *data* at the end; a failure leaves the file as it was."""
+
+    def read(self, position: int, length: int, /) -> bytes:
+        """The bytes at *position*: fewer than *length* only at the end of the file."""
+
+    def truncate(self, size: int, /) -> None: ...
+
+    def sync(self) -> None:
+        """Return when what was appended is on the disk itself. The one method that another thread may call."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """Part of a file that a response sends and nobody reads."""
+
+    file: File
+    position: int
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    def read(self) -> bytes:
+        return self.file.read(self.position, self.length)
+
+
+Chunk = bytes | bytearray | memoryview | FileSlice
+
+
+class Disk(Protocol):
+    """A tree of files. Paths are relative, joined by ``/``, and can not leave the tree. Failures raise ``StorageError``."""
+
+    def open(self, path: str, /, *, create: bool = False) -> File: ...
+
+    def read(self, path: str, /) -> bytes:
+        """A small file, whole."""
+
+    def replace(self, path: str, data: bytes, /) -> None:
+        """Make *data* the whole content of *path*: after a crash it is the old content or the new one."""
+
+    def exists(self, path: str, /) -> bool: ...
+
+    def list(self, path: str, /) -> list[str]:
+        """The names in a directory, sorted."""
+
+    def make_directory(self, path: str, /) -> None:
+        """With its parents; it may be there already."""
+
+    def rename(self, old: str, new: str, /) -> None: ...
+
+    def remove(self, path: str, /) -> None:
+        """A file; it may be gone already."""
+
+    def remove_tree(self, path: str, /) -> None:
+        """A directory with all below it; it may be gone already."""
+
+    def usage(self) -> tuple[int, int]:
+        """Bytes of the volume: (all of them, those still free)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """A store operation: a new node. Parents come into being with it."""
+
+    path: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """A store operation: new data for a node, if it still has *version* (None: whatever it has)."""
+
+    path: str
+    data: bytes
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """A store operation: the node and everything below it goes, if it still has *version* (None: whatever it has)."""
+
+    path: str
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A store operation: change nothing, but let the whole ``multi`` fail unless the node has *version*."""
+
+    path: str
+    version: int
+
+
+StoreOp = Create | Set | Delete | Check
+
+
+class Node(NamedTuple):
+    """A node of the metadata store as it stands."""
+
+    path: str
+    data: bytes
+    version: int
+
+
+class MetadataStore(Protocol):
+    """A small tree of versioned nodes, shaped like ZooKeeper's: all or none of a ``multi`` happens, durably."""
+
+    def load(self) -> Iterable[Node]:
+        """Every node, parents before children."""
+
+    def multi(self, operations: Sequence[StoreOp], /) -> list[Node]:
+        """Do all of it or raise ``StoreConflict``; the nodes created and set come back with their new versions."""
+
+    def close(self) -> None: ...
+
+
+class Entropy(Protocol):
+    """Where random numbers come from. A ``random.Random`` is one."""
+
+    def getrandbits(self, k: int, /) -> int: ...
+
+
+class Logger(Protocol):
+    """Where log lines go. A ``logging.Logger`` is one."""
+
+    def debug(self, msg: str, /, *args: object) -> None: ...
+    def info(self, msg: str, /, *args: object) -> None: ...
+    def warning(self, msg: str, /, *args: object) -> None: ...
+    def error(self, msg: str, /, *args: object) -> None: ...
