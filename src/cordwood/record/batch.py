@@ -1,0 +1,247 @@
+"""The header of a record batch (61 bytes), and what may be done to a batch without looking at its records.
+
+A batch is a base offset, a length, a leader epoch, the magic byte, a CRC, and after those everything the CRC covers.
+Base offset and leader epoch lie outside the CRC on purpose: a leader stamps both in place and checksums nothing again.
+
+Two kinds of trouble are told apart. ``CorruptData``: these bytes are no batch, or not the batch that was written.
+``Refused``: they are one, and a producer may not send it.
+"""
+
+from collections.abc import Iterator
+from enum import IntEnum
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from cordwood.errors import CorruptData, Error, Refused
+from cordwood.ids import NO_SEQUENCE
+from cordwood.ports import Buffer
+
+HEADER = Struct(">qiibIhiqqqhii")
+HEADER_SIZE = HEADER.size
+LENGTH_END = 12
+"""Where the batch's own length field ends: that field does not count the bytes up to here."""
+MAGIC_AT = 16
+CRC_AT = 17
+ATTRIBUTES_AT = 21
+"""The first byte that the CRC covers."""
+MAX_TIMESTAMP_AT = 35
+
+MAGIC = 2
+RECORD_SIZE_MIN = 7
+"""Length, attributes, timestamp delta, offset delta, key length, value length, header count: a byte each at least."""
+SEQUENCE_MAX = 2**31 - 1
+
+CODEC_MASK = 0x07
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+DELETE_HORIZON = 0x40
+PRODUCER_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
+"""The attribute bits that a batch from a client may have set (control is refused by its own rule)."""
+
+_unpack_header = HEADER.unpack_from
+_put_offset = Struct(">q").pack_into
+_put_epoch = Struct(">i").pack_into
+_put_crc = Struct(">I").pack_into
+_put_attributes = Struct(">h").pack_into
+_get_length = Struct(">i").unpack_from
+
+
+class Codec(IntEnum):
+    """How the records of a batch are compressed."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+CODEC_MAX = Codec.ZSTD.value
+
+
+class BatchHeader(NamedTuple):
+    """The fixed part of a batch, field by field as it lies in the bytes."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return self.length + LENGTH_END
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def last_sequence(self) -> int:
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return add_to_sequence(self.base_sequence, self.last_offset_delta)
+
+    @property
+    def codec(self) -> Codec:
+        """Raises ``CorruptData`` for a number that names no codec."""
+        number = self.attributes & CODEC_MASK
+        if number > CODEC_MAX:
+            raise CorruptData(f"unknown compression codec {number}")
+        return Codec(number)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def has_log_append_time(self) -> bool:
+        return bool(self.attributes & LOG_APPEND_TIME)
+
+
+def add_to_sequence(sequence: int, increment: int) -> int:
+    """Sequence numbers go round: after 2³¹-1 comes 0."""
+    return (sequence + increment) & SEQUENCE_MAX
+
+
+def header_at(data: Buffer, position: int = 0) -> BatchHeader:
+    """The header of the batch that begins at *position*; the batch itself may go on past the end of *data*."""
+    if len(data) - position < HEADER_SIZE:
+        raise CorruptData(f"{len(data) - position} bytes are too few for the header of a batch")
+    header = BatchHeader._make(_unpack_header(data, position))
+    if header.magic != MAGIC:
+        raise CorruptData(f"record format {header.magic}, expected {MAGIC}")
+    if header.length < HEADER_SIZE - LENGTH_END:
+        raise CorruptData(f"batch length {header.length} is less than its header")
+    return header
+
+
+def check_counts(header: BatchHeader) -> None:
+    """A stored batch may have lost records to compaction, never gained any."""
+    if header.base_offset < 0 or header.last_offset_delta < 0:
+        raise CorruptData(f"offsets {header.base_offset} + {header.last_offset_delta} are negative")
+    if not 0 <= header.record_count <= header.last_offset_delta + 1:
+        raise CorruptData(f"{header.record_count} records can not have {header.last_offset_delta + 1} offsets")
+
+
+def checksum(batch: Buffer) -> int:
+    """The CRC that the whole *batch* should carry."""
+    return crc32c(memoryview(batch)[ATTRIBUTES_AT:])
+
+
+def check_crc(batch: Buffer, header: BatchHeader) -> None:
+    if checksum(batch) != header.crc:
+        raise CorruptData("the checksum of a batch does not match its bytes")
+
+
+def batches(data: memoryview) -> Iterator[tuple[memoryview, BatchHeader]]:
+    """Split received or stored bytes into whole, intact batches, each with its header.
+
+    A batch cut off by the end of *data*, which the end of a fetched range often is, ends the iteration. Anything else
+    that is wrong raises ``CorruptData``.
+    """
+    position = 0
+    end = len(data)
+    while end - position >= HEADER_SIZE:
+        header = header_at(data, position)
+        if header.size > end - position:
+            return
+        batch = data[position : position + header.size]
+        check_counts(header)
+        check_crc(batch, header)
+        yield batch, header
+        position += header.size
+
+
+def produced_batch(data: memoryview) -> BatchHeader:
+    """Check what a client wants appended to one partition: exactly one batch, sound as far as its header tells.
+
+    Raises ``Refused`` with the code that Kafka answers.
+    """
+    size = len(data)
+    if size < HEADER_SIZE:
+        raise _not_a_batch(data)
+    header = BatchHeader._make(_unpack_header(data))
+    (_, length, _, magic, crc, attributes, delta, _, _, producer_id, _, sequence, count) = header
+    if magic != MAGIC or length + LENGTH_END != size:
+        raise _not_a_batch(data)
+    if crc32c(data[ATTRIBUTES_AT:]) != crc:
+        raise Refused(Error.CORRUPT_MESSAGE, "The checksum of the record batch does not match its bytes.")
+    if header.base_offset or count <= 0 or delta != count - 1:
+        raise _invalid_offsets(header)
+    if attributes & ~PRODUCER_ATTRIBUTES or attributes & CODEC_MASK > CODEC_MAX:
+        raise _invalid_attributes(attributes)
+    if attributes & CONTROL:
+        raise Refused(Error.INVALID_RECORD, "Clients may not write control records.")
+    if not attributes & CODEC_MASK and count * RECORD_SIZE_MIN > size - HEADER_SIZE:
+        raise Refused(Error.INVALID_RECORD, f"{count} records do not fit into {size - HEADER_SIZE} bytes.")
+    if producer_id >= 0 and sequence < 0:
+        raise Refused(Error.INVALID_RECORD, f"Producer {producer_id} sent the sequence number {sequence}.")
+    return header
+
+
+def stamp(batch: memoryview, base_offset: int, leader_epoch: int) -> None:
+    """Give a batch its place in the log. The CRC stays right."""
+    _put_offset(batch, 0, base_offset)
+    _put_epoch(batch, LENGTH_END, leader_epoch)
+
+
+def stamp_timestamp(batch: memoryview, attributes: int, max_timestamp: int) -> None:
+    """Write the attributes and the largest timestamp in place, and the CRC that goes with them."""
+    _put_attributes(batch, ATTRIBUTES_AT, attributes)
+    _put_offset(batch, MAX_TIMESTAMP_AT, max_timestamp)
+    _put_crc(batch, CRC_AT, checksum(batch))
+
+
+def _not_a_batch(data: memoryview) -> Refused:
+    """Why *data* is not one batch of our format."""
+    size = len(data)
+    if size <= MAGIC_AT:
+        return Refused(Error.INVALID_RECORD, "There is no whole record batch.")
+    (length,) = _get_length(data, 8)
+    magic = data[MAGIC_AT]
+    if magic in (0, 1):
+        return Refused(Error.UNSUPPORTED_FOR_MESSAGE_FORMAT, f"Record format {magic} is too old, send format {MAGIC}.")
+    if magic != MAGIC:
+        return Refused(Error.CORRUPT_MESSAGE, f"There is no record format {magic}.")
+    if length < HEADER_SIZE - LENGTH_END:
+        return Refused(Error.CORRUPT_MESSAGE, f"A record batch can not be {length} bytes long.")
+    if length + LENGTH_END > size:
+        return Refused(Error.INVALID_RECORD, "There is no whole record batch.")
+    return Refused(Error.INVALID_RECORD, "There must be exactly one record batch for a partition.")
+
+
+def _invalid_offsets(header: BatchHeader) -> Refused:
+    if header.base_offset:
+        return Refused(Error.INVALID_RECORD, f"The base offset must be 0, not {header.base_offset}.")
+    if header.record_count <= 0:
+        return Refused(Error.INVALID_RECORD, f"A batch can not have {header.record_count} records.")
+    text = f"{header.record_count} records do not go with a last offset delta of {header.last_offset_delta}."
+    return Refused(Error.INVALID_RECORD, text)
+
+
+def _invalid_attributes(attributes: int) -> Refused:
+    if attributes & CODEC_MASK > CODEC_MAX:
+        text = f"There is no compression codec {attributes & CODEC_MASK}."
+        return Refused(Error.UNSUPPORTED_COMPRESSION_TYPE, text)
+    return Refused(Error.INVALID_RECORD, f"Unknown attributes 0x{attributes & 0xFFFF:04x}.")

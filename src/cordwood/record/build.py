@@ -1,0 +1,191 @@
+"""The records inside a batch: read them one by one with every length checked first, or build a batch of them.
+
+The broker's usual roads never come here. Looked into are batches in which a timestamp is searched, those of topics
+whose settings are about single records (keys, timestamp limits, another codec), and control batches.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from cordwood.errors import CorruptData
+from cordwood.ids import NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP
+from cordwood.ports import Buffer
+
+from .batch import (
+    ATTRIBUTES_AT,
+    CONTROL,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_END,
+    LOG_APPEND_TIME,
+    MAGIC,
+    TRANSACTIONAL,
+    BatchHeader,
+    Codec,
+)
+from .codecs import compress, decompress
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class Record(NamedTuple):
+    """One record as it stands in the log."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+def build(
+    records: Sequence[Record],
+    *,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    leader_epoch: int = NO_LEADER_EPOCH,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    transactional: bool = False,
+    control: bool = False,
+    log_append_time_ms: int | None = None,
+) -> bytearray:
+    """A batch of at least one record. The first record's offset is the batch's base, the last one's is its end."""
+    assert records, "a batch has at least one record"
+    base_offset = records[0].offset
+    base_timestamp = records[0].timestamp
+    body = bytearray()
+    for record in records:
+        body += _encoded(record, base_offset, base_timestamp)
+    attributes = codec | (TRANSACTIONAL if transactional else 0) | (CONTROL if control else 0)
+    max_timestamp = max(record.timestamp for record in records)
+    if log_append_time_ms is not None:
+        attributes |= LOG_APPEND_TIME
+        max_timestamp = log_append_time_ms
+    payload = compress(codec, body, level)
+    batch = bytearray(HEADER_SIZE) + payload
+    header = BatchHeader(
+        base_offset=base_offset,
+        length=len(batch) - LENGTH_END,
+        leader_epoch=leader_epoch,
+        magic=MAGIC,
+        crc=0,
+        attributes=attributes,
+        last_offset_delta=records[-1].offset - base_offset,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        record_count=len(records),
+    )
+    return seal(batch, header)
+
+
+def seal(batch: bytearray, header: BatchHeader) -> bytearray:
+    """Write *header* over the beginning of *batch*, with the CRC that the bytes then have."""
+    HEADER.pack_into(batch, 0, *header)
+    crc = crc32c(memoryview(batch)[ATTRIBUTES_AT:])
+    HEADER.pack_into(batch, 0, *header._replace(crc=crc))
+    return batch
+
+
+def build_values(values: Sequence[bytes | None], *, timestamp: int = NO_TIMESTAMP) -> bytearray:
+    """The plainest batch: values without keys, all of one time, from offset 0."""
+    return build([Record(offset, timestamp, None, value) for offset, value in enumerate(values)])
+
+
+def records(batch: Buffer, header: BatchHeader, *, limit: int) -> Iterator[Record]:
+    """The records of a whole batch, at most *limit* bytes when decompressed. ``CorruptData`` if they make no sense."""
+    body = memoryview(decompress(header.codec, memoryview(batch)[HEADER_SIZE : header.size], limit))
+    position = 0
+    for _ in range(header.record_count):
+        record, position = _decoded(body, position, header)
+        yield record
+    if position != len(body):
+        raise CorruptData(f"{len(body) - position} bytes are left after the last record of a batch")
+
+
+def _decoded(body: memoryview, position: int, header: BatchHeader) -> tuple[Record, int]:
+    length, position = _read_varint(body, position, len(body))
+    end = position + length
+    if length < 0 or end > len(body):
+        raise CorruptData(f"a record can not be {length} bytes long")
+    timestamp_delta, position = _read_varint(body, position + 1, end)  # the byte before it: attributes, unused
+    offset_delta, position = _read_varint(body, position, end)
+    key, position = _read_bytes(body, position, end)
+    value, position = _read_bytes(body, position, end)
+    header_count, position = _read_varint(body, position, end)
+    headers: list[tuple[str, bytes | None]] = []
+    if header_count:
+        headers, position = _read_headers(body, position, end, header_count)
+    if position != end:
+        raise CorruptData("a record is longer than its parts")
+    timestamp = header.max_timestamp if header.has_log_append_time else header.base_timestamp + timestamp_delta
+    return Record(header.base_offset + offset_delta, timestamp, key, value, headers), end
+
+
+def _read_headers(body: memoryview, position: int, end: int, count: int) -> tuple[list[tuple[str, bytes | None]], int]:
+    if not 0 <= count <= (end - position) // 2:  # a header is two lengths at least
+        raise CorruptData(f"a record can not have {count} headers")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        name, position = _read_bytes(body, position, end)
+        if name is None:
+            raise CorruptData("a record header has no name")
+        value, position = _read_bytes(body, position, end)
+        headers.append((name.decode(errors="replace"), value))
+    return headers, position
+
+
+def _read_bytes(body: memoryview, position: int, end: int) -> tuple[bytes | None, int]:
+    length, position = _read_varint(body, position, end)
+    if length < 0:
+        return None, position
+    if length > end - position:
+        raise CorruptData(f"{length} bytes do not fit into the rest of a record")
+    return bytes(body[position : position + length]), position + length
+
+
+def _read_varint(body: memoryview, position: int, end: int) -> tuple[int, int]:
+    """A zigzag number of up to 64 bits, in groups of 7 bits, the lowest first."""
+    value = 0
+    for shift in range(0, 70, 7):
+        if position >= end:
+            raise CorruptData("a record is cut off")
+        byte = body[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position
+    raise CorruptData("a number in a record has too many bytes")
+
+
+def _encoded(record: Record, base_offset: int, base_timestamp: int) -> bytearray:
+    body = bytearray(1)  # attributes, unused
+    body += _varint(record.timestamp - base_timestamp)
+    body += _varint(record.offset - base_offset)
+    body += _encoded_bytes(record.key)
+    body += _encoded_bytes(record.value)
+    body += _varint(len(record.headers))
+    for name, value in record.headers:
+        body += _encoded_bytes(name.encode())
+        body += _encoded_bytes(value)
+    return _varint(len(body)) + body
+
+
+def _encoded_bytes(data: bytes | None) -> bytearray:
+    return _varint(-1) if data is None else _varint(len(data)) + data
+
+
+def _varint(number: int) -> bytearray:
+    value = (number << 1) ^ (number >> 63)
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return encoded

@@ -1,0 +1,184 @@
+"""The real disk: files below one directory.
+
+A file's name is as durable as its content: the first ``sync`` of a file that was opened to be created also brings its
+directory to the disk. Files close themselves when nothing refers to them any more, so that a segment which the log has
+let go of stays readable for the answers that still carry a slice of it.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cordwood.errors import StorageError
+from cordwood.ports import Buffer
+
+_CLOSED = -1
+_TEMPORARY_SUFFIX = ".tmp"
+_sync_data = getattr(os, "fdatasync", os.fsync)
+
+
+class RealFile:
+    """An open file. Reads and writes name their position, so the file has no cursor to share."""
+
+    __slots__ = ("_descriptor", "_new", "_path", "size")
+
+    def __init__(self, path: str, *, create: bool) -> None:
+        self._descriptor = _CLOSED
+        self._path = path
+        self._new = create
+        with _failures(path):
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+            self.size = os.fstat(self._descriptor).st_size
+
+    def append(self, data: Buffer, /) -> None:
+        size = self.size
+        try:
+            written = os.pwrite(self._descriptor, data, size)
+            if written != len(data):
+                self._append_rest(memoryview(data), written)
+        except OSError as error:
+            self._cut_back(size)
+            raise StorageError(f"{self._path}: {error}") from error
+        self.size = size + len(data)
+
+    def _append_rest(self, data: memoryview, written: int) -> None:
+        while written < len(data):
+            written += os.pwrite(self._descriptor, data[written:], self.size + written)
+
+    def _cut_back(self, size: int) -> None:
+        """Part of a failed write may have reached the file. What can not be cut, the next append overwrites."""
+        try:
+            os.ftruncate(self._descriptor, size)
+        except OSError:
+            return
+
+    def read(self, position: int, length: int, /) -> bytes:
+        with _failures(self._path):
+            data = os.pread(self._descriptor, length, position)
+            while len(data) < length and position + len(data) < self.size:
+                more = os.pread(self._descriptor, length - len(data), position + len(data))
+                if not more:
+                    break
+                data += more
+        return data
+
+    def truncate(self, size: int, /) -> None:
+        assert 0 <= size <= self.size, "a file is truncated to less than it is"
+        with _failures(self._path):
+            os.ftruncate(self._descriptor, size)
+        self.size = size
+
+    def sync(self) -> None:
+        with _failures(self._path):
+            _sync_data(self._descriptor)
+            if self._new:
+                _sync_directory(os.path.dirname(self._path))
+                self._new = False
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, _CLOSED
+        if descriptor != _CLOSED:
+            os.close(descriptor)
+
+    def fileno(self) -> int:
+        """The descriptor, for the system calls that send a slice of the file."""
+        if self._descriptor == _CLOSED:
+            raise StorageError(f"{self._path}: the file is closed")
+        return self._descriptor
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class RealDisk:
+    """The tree below *root*, which is created if it is not there."""
+
+    __slots__ = ("root",)
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = os.path.abspath(root)
+        with _failures(self.root):
+            os.makedirs(self.root, exist_ok=True)
+
+    def open(self, path: str, /, *, create: bool = False) -> RealFile:
+        return RealFile(self._full(path), create=create)
+
+    def read(self, path: str, /) -> bytes:
+        full = self._full(path)
+        with _failures(full), open(full, "rb") as file:
+            return file.read()
+
+    def replace(self, path: str, data: bytes, /) -> None:
+        full = self._full(path)
+        temporary = full + _TEMPORARY_SUFFIX
+        with _failures(full):
+            with open(temporary, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, full)
+            _sync_directory(os.path.dirname(full))
+
+    def exists(self, path: str, /) -> bool:
+        return os.path.exists(self._full(path))
+
+    def list(self, path: str, /) -> list[str]:
+        full = self._full(path)
+        with _failures(full):
+            return sorted(os.listdir(full))
+
+    def make_directory(self, path: str, /) -> None:
+        full = self._full(path)
+        with _failures(full):
+            os.makedirs(full, exist_ok=True)
+
+    def rename(self, old: str, new: str, /) -> None:
+        full_old, full_new = self._full(old), self._full(new)
+        with _failures(full_old):
+            os.replace(full_old, full_new)
+
+    def remove(self, path: str, /) -> None:
+        full = self._full(path)
+        with _failures(full):
+            try:
+                os.remove(full)
+            except FileNotFoundError:
+                return
+
+    def remove_tree(self, path: str, /) -> None:
+        full = self._full(path)
+        with _failures(full):
+            try:
+                shutil.rmtree(full)
+            except FileNotFoundError:
+                return
+
+    def usage(self) -> tuple[int, int]:
+        with _failures(self.root):
+            volume = os.statvfs(self.root)
+        return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize
+
+    def _full(self, path: str) -> str:
+        if not path:
+            return self.root
+        for part in path.split("/"):
+            if part in ("", ".", "..") or "\0" in part:
+                raise StorageError(f"{path!r} is not a path below {self.root}")
+        return f"{self.root}/{path}"
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _failures(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{path}: {error}") from error
