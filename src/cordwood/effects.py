@@ -17,7 +17,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """End a connection once what was sent before has left, and say why in the log."""
+    """End a connection, and say why in the log."""
 
     connection: ConnectionId
     reason: str

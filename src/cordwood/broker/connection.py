@@ -1,0 +1,55 @@
+"""One client's connection: calls come in, replies leave in the order of the calls.
+
+A call may be answered at once or later (a fetch that waits for data, a topic being created); what comes behind it on the
+same connection is served in the meantime, but its reply waits for its turn, as the protocol demands.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cordwood.ids import ConnectionId
+from cordwood.ports import Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is at the other end, and which address of ours it dialled."""
+
+    host: str
+    port: int
+    local_host: str
+    local_port: int
+
+
+class Connection:
+    """The state of one connection that outlives a request."""
+
+    __slots__ = ("active_ms", "closed", "id", "peer", "software", "waiting")
+
+    def __init__(self, connection: ConnectionId, peer: Peer, now_ms: int) -> None:
+        self.id = connection
+        self.peer = peer
+        self.active_ms = now_ms
+        self.closed = False
+        self.software = ""
+        self.waiting: deque[Call] = deque()
+
+    def check(self) -> None:
+        assert not self.waiting or self.waiting[0].frame is None, "a finished reply is kept back"
+
+
+class Call:
+    """One request on its way to a reply: what it asked, and the place of its reply in the order."""
+
+    __slots__ = ("api_key", "api_version", "client_id", "connection", "correlation_id", "frame")
+
+    def __init__(
+        self, connection: Connection, api_key: int, api_version: int, correlation_id: int, client_id: str | None
+    ) -> None:
+        self.connection = connection
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.frame: Sequence[Chunk] | None = None

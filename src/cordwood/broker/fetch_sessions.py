@@ -1,0 +1,181 @@
+"""Fetch sessions (KIP-227): what a reader wants is remembered, so that neither side repeats it in every request.
+
+Beyond Kafka's: a session also remembers which of its partitions *may have news* since they were last sent. A partition
+puts itself on that list when its high watermark or start moves, a request puts on it what it changes, and only those
+partitions are looked at when a response is built. One reader of 1,000 partitions, two of them busy, costs two look-ups.
+
+Invariants (``check``): a session's partitions are registered with the local partitions they read; nothing is on the list
+of news that is not in the session.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from cordwood.ids import TopicId, TopicName
+from cordwood.partition.partition import Partition
+from cordwood.ports import Entropy
+
+FINAL_EPOCH = -1
+INITIAL_EPOCH = 0
+NO_SESSION = 0
+_EPOCH_MAX = (1 << 31) - 1
+
+TopicKey = TopicId | TopicName
+
+
+class FetchPartition:
+    """One partition as one reader reads it: from where, how much at a time, and what it was told last."""
+
+    __slots__ = (
+        "index",
+        "last_fetched_epoch",
+        "leader_epoch",
+        "local",
+        "max_bytes",
+        "offset",
+        "reader",
+        "sent_high_watermark",
+        "sent_start_offset",
+        "topic",
+    )
+
+    def __init__(self, reader: "Reader", topic: TopicKey, index: int) -> None:
+        self.reader = reader
+        self.topic = topic
+        self.index = index
+        self.local: Partition | None = None
+        self.offset = 0
+        self.max_bytes = 0
+        self.leader_epoch = -1
+        self.last_fetched_epoch = -1
+        self.sent_high_watermark = -1
+        self.sent_start_offset = -1
+
+    def advanced(self, size: int) -> None:
+        """The partition has *size* more bytes to read, or (0) something else about it changed."""
+        reader = self.reader
+        reader.news[self] = None
+        if reader.waiter is not None:
+            reader.waiter.arrived(size)
+
+    def watch(self, local: Partition | None) -> None:
+        if self.local is not local:
+            if self.local is not None:
+                self.local.watchers.pop(self, None)
+            self.local = local
+            if local is not None:
+                local.watchers[self] = None
+
+
+class Waiter:
+    """A fetch that waits until enough bytes have come, or its time is up."""
+
+    __slots__ = ("missing_bytes", "ready")
+
+    def __init__(self, missing_bytes: int, ready: "dict[Waiter, None]") -> None:
+        self.missing_bytes = missing_bytes
+        self.ready = ready
+
+    def arrived(self, size: int) -> None:
+        self.missing_bytes -= size
+        if self.missing_bytes <= 0 or size == 0:
+            self.ready[self] = None
+
+
+@dataclass(slots=True, eq=False)
+class Reader:
+    """The partitions of one fetch without a session, or of one session."""
+
+    partitions: dict[tuple[TopicKey, int], FetchPartition] = field(default_factory=dict)
+    news: dict[FetchPartition, None] = field(default_factory=dict)
+    waiter: Waiter | None = None
+    id: int = NO_SESSION
+    epoch: int = INITIAL_EPOCH
+    used_ms: int = 0
+    by_id: bool = False
+
+    def want(self, topic: TopicKey, index: int) -> FetchPartition:
+        """The entry for a partition that a request names; it is looked at when the response is built."""
+        key = (topic, index)
+        wanted = self.partitions.get(key)
+        if wanted is None:
+            wanted = self.partitions[key] = FetchPartition(self, topic, index)
+        self.news[wanted] = None
+        return wanted
+
+    def forget(self, topic: TopicKey, index: int) -> None:
+        gone = self.partitions.pop((topic, index), None)
+        if gone is not None:
+            self.news.pop(gone, None)
+            gone.watch(None)
+
+    def close(self) -> None:
+        for partition in self.partitions.values():
+            partition.watch(None)
+        self.partitions.clear()
+        self.news.clear()
+        self.waiter = None
+
+    def check(self) -> None:
+        for partition in self.partitions.values():
+            assert partition.local is None or partition in partition.local.watchers
+        assert all(self.partitions.get((p.topic, p.index)) is p for p in self.news)
+
+
+class FetchSessions:
+    """The sessions that readers have open: at most *slots*, the least recently used leaving first."""
+
+    def __init__(self, slots: int, eviction_ms: int, entropy: Entropy) -> None:
+        self.slots = slots
+        self._eviction_ms = eviction_ms
+        self._entropy = entropy
+        self._sessions: dict[int, Reader] = {}  # least recently used first
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __iter__(self) -> Iterable[Reader]:  # type: ignore[misc]
+        return iter(self._sessions.values())
+
+    def get(self, session_id: int) -> Reader | None:
+        return self._sessions.get(session_id)
+
+    def touch(self, session: Reader, now_ms: int) -> None:
+        del self._sessions[session.id]
+        self._sessions[session.id] = session
+        session.used_ms = now_ms
+
+    def add(self, reader: Reader, now_ms: int) -> bool:
+        """Make *reader* a session, if there is room or an old one can go; else it stays without one, as Kafka's does."""
+        if self.slots <= 0 or (len(self._sessions) >= self.slots and not self._evict(now_ms)):
+            return False
+        while (session_id := self._entropy.getrandbits(31)) in self._sessions or session_id == NO_SESSION:
+            pass
+        reader.id = session_id
+        reader.epoch = 1
+        reader.used_ms = now_ms
+        self._sessions[session_id] = reader
+        return True
+
+    def _evict(self, now_ms: int) -> bool:
+        oldest = next(iter(self._sessions.values()))
+        if now_ms - oldest.used_ms < self._eviction_ms:
+            return False
+        self.remove(oldest.id)
+        return True
+
+    def remove(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
+
+    def check(self) -> None:
+        assert len(self._sessions) <= max(self.slots, 0)
+        for session_id, session in self._sessions.items():
+            assert session.id == session_id
+            session.check()
+
+
+def next_epoch(epoch: int) -> int:
+    """Epochs of a session count from 1 and begin there again: 0 and -1 have a meaning of their own."""
+    return 1 if epoch >= _EPOCH_MAX else epoch + 1

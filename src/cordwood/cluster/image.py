@@ -1,0 +1,169 @@
+"""The metadata as this broker knows it: an image of the store's nodes, changed by nothing but those nodes.
+
+Invariants (``check``): a topic's partitions are numbered without gaps; names and ids of topics map one to one; every
+leader is one of its partition's replicas, or -1.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from cordwood.cluster import layout
+from cordwood.ids import NodeId, TopicId, TopicName
+from cordwood.ports import Node
+
+NO_LEADER = NodeId(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerInfo:
+    """A broker of the cluster and where clients reach it."""
+
+    id: NodeId
+    host: str
+    port: int
+    rack: str | None = None
+
+
+@dataclass(slots=True)
+class PartitionInfo:
+    """Who holds a partition, who leads it, and since which epoch."""
+
+    index: int
+    replicas: tuple[NodeId, ...]
+    leader: NodeId = NO_LEADER
+    leader_epoch: int = -1
+    isr: tuple[NodeId, ...] = ()
+
+
+@dataclass(slots=True)
+class TopicInfo:
+    """A topic: its id, its partitions, and the settings given to it alone."""
+
+    name: TopicName
+    id: TopicId
+    partitions: list[PartitionInfo]
+    config: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def internal(self) -> bool:
+        return self.name in INTERNAL_TOPICS
+
+
+INTERNAL_TOPICS = frozenset({TopicName("__consumer_offsets"), TopicName("__transaction_state")})
+
+
+@dataclass(slots=True)
+class Delta:
+    """What a group of changed nodes touched, by name."""
+
+    topics: dict[TopicName, None] = field(default_factory=dict)
+    broker_configs: dict[str, None] = field(default_factory=dict)
+
+
+class MetadataImage:
+    """Topics, brokers and settings, looked up by name or id in O(1)."""
+
+    def __init__(self) -> None:
+        self.cluster_id = ""
+        self.topics: dict[TopicName, TopicInfo] = {}
+        self.topic_names: dict[TopicId, TopicName] = {}
+        self.broker_configs: dict[str, dict[str, str]] = {}
+        self.deleted_topics: set[TopicId] = set()
+        self.last_producer_id = -1
+        self.versions: dict[str, int] = {}
+        self._early_configs: dict[TopicName, dict[str, str]] = {}
+
+    def topic_by_id(self, topic_id: TopicId) -> TopicInfo | None:
+        name = self.topic_names.get(topic_id)
+        return self.topics[name] if name is not None else None
+
+    def apply(self, changed: Iterable[Node], deleted: Iterable[str] = ()) -> Delta:
+        """Take in nodes as they now are, and the paths of nodes that are gone."""
+        delta = Delta()
+        for path in deleted:
+            self._delete(path, delta)
+        for node in changed:
+            self.versions[node.path] = node.version
+            self._set(node.path, node.data, delta)
+        return delta
+
+    def _set(self, path: str, data: bytes, delta: Delta) -> None:
+        match path.split("/")[1:]:
+            case ["cluster", "id"]:
+                self.cluster_id = layout.parse_cluster_id(data)
+            case ["brokers", "topics", topic]:
+                self._set_topic(TopicName(topic), data)
+                delta.topics[TopicName(topic)] = None
+            case ["brokers", "topics", topic, "partitions", index, "state"]:
+                self._set_partition(TopicName(topic), int(index), data)
+                delta.topics[TopicName(topic)] = None
+            case ["config", "topics", topic]:
+                self._set_topic_config(TopicName(topic), layout.parse_config(data))
+                delta.topics[TopicName(topic)] = None
+            case ["config", "brokers", name]:
+                self.broker_configs[name] = layout.parse_config(data)
+                delta.broker_configs[name] = None
+            case ["admin", "deleted_topics", text]:
+                self.deleted_topics.add(TopicId(layout.parse_uuid(text)))
+            case ["latest_producer_id_block"]:
+                self.last_producer_id = layout.parse_producer_ids(data)
+            case _:
+                pass  # A parent that holds nothing, or a node of a later version.
+
+    def _delete(self, path: str, delta: Delta) -> None:
+        self.versions.pop(path, None)
+        match path.split("/")[1:]:
+            case ["brokers", "topics", topic]:
+                gone = self.topics.pop(TopicName(topic), None)
+                if gone is not None:
+                    del self.topic_names[gone.id]
+                    for partition in gone.partitions:
+                        self.versions.pop(layout.partition_path(gone.name, partition.index), None)
+                delta.topics[TopicName(topic)] = None
+            case ["config", "topics", topic]:
+                self._set_topic_config(TopicName(topic), {})
+                delta.topics[TopicName(topic)] = None
+            case ["config", "brokers", name]:
+                self.broker_configs.pop(name, None)
+                delta.broker_configs[name] = None
+            case ["admin", "deleted_topics", text]:
+                self.deleted_topics.discard(TopicId(layout.parse_uuid(text)))
+            case _:
+                pass
+
+    def _set_topic(self, name: TopicName, data: bytes) -> None:
+        topic_id, assignment = layout.parse_topic(data)
+        topic = self.topics.get(name)
+        if topic is None or topic.id != topic_id:
+            if topic is not None:
+                del self.topic_names[topic.id]
+            topic = TopicInfo(name, topic_id, [], self._early_configs.pop(name, {}))
+            self.topics[name] = topic
+            self.topic_names[topic_id] = name
+        for index, replicas in enumerate(assignment):
+            if index < len(topic.partitions):
+                topic.partitions[index].replicas = replicas
+            else:
+                topic.partitions.append(PartitionInfo(index, replicas))
+
+    def _set_partition(self, topic: TopicName, index: int, data: bytes) -> None:
+        partition = self.topics[topic].partitions[index]
+        partition.leader, partition.leader_epoch, partition.isr = layout.parse_partition(data)
+
+    def _set_topic_config(self, name: TopicName, config: dict[str, str]) -> None:
+        topic = self.topics.get(name)
+        if topic is not None:
+            topic.config = config
+        elif config:
+            # Nodes come in any order at start: a topic's settings may be read before the topic.
+            self._early_configs[name] = config
+        else:
+            self._early_configs.pop(name, None)
+
+    def check(self) -> None:
+        assert {topic.id: name for name, topic in self.topics.items()} == self.topic_names
+        for topic in self.topics.values():
+            for index, partition in enumerate(topic.partitions):
+                assert partition.index == index
+                assert partition.leader == NO_LEADER or partition.leader in partition.replicas
+                assert len(set(partition.replicas)) == len(partition.replicas)

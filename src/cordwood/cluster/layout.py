@@ -1,0 +1,136 @@
+"""Where the metadata store keeps what, and in which form.
+
+The paths and the JSON are those of Kafka's ZooKeeper era, so that whoever knows Kafka can read the store. This module is
+the only one that knows them; the rest of the core speaks of topics, partitions and brokers.
+"""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from cordwood.ids import NodeId, TopicId, TopicName
+
+CLUSTER_ID = "/cluster/id"
+BROKERS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+CONFIGS = "/config"
+DELETED_TOPICS = "/admin/deleted_topics"
+PRODUCER_IDS = "/latest_producer_id_block"
+DEFAULT_BROKER = "<default>"
+
+PRODUCER_ID_BLOCK_SIZE = 1000
+
+
+def encode(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def decode(data: bytes) -> dict[str, object]:
+    value = json.loads(data)
+    assert isinstance(value, dict)
+    return value
+
+
+def topic_path(topic: TopicName) -> str:
+    return f"{TOPICS}/{topic}"
+
+
+def partition_path(topic: TopicName, partition: int) -> str:
+    return f"{TOPICS}/{topic}/partitions/{partition}/state"
+
+
+def topic_config_path(topic: TopicName) -> str:
+    return f"{CONFIGS}/topics/{topic}"
+
+
+def broker_config_path(name: str) -> str:
+    return f"{CONFIGS}/brokers/{name}"
+
+
+def deleted_topic_path(topic_id: TopicId) -> str:
+    return f"{DELETED_TOPICS}/{uuid_text(topic_id)}"
+
+
+def uuid_text(value: UUID) -> str:
+    """A UUID as Kafka writes it: URL-safe base64 without padding."""
+    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
+
+
+def parse_uuid(text: str) -> UUID:
+    return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+
+
+def topic_data(topic_id: TopicId, assignment: Sequence[Sequence[NodeId]]) -> bytes:
+    return encode(
+        {
+            "version": 3,
+            "topic_id": uuid_text(topic_id),
+            "partitions": {str(index): list(replicas) for index, replicas in enumerate(assignment)},
+            "adding_replicas": {},
+            "removing_replicas": {},
+        }
+    )
+
+
+def parse_topic(data: bytes) -> tuple[TopicId, list[tuple[NodeId, ...]]]:
+    """The topic's id and the replicas of each partition, in the order of the partitions."""
+    value = decode(data)
+    text, partitions = value["topic_id"], value["partitions"]
+    assert isinstance(text, str)
+    assert isinstance(partitions, dict)
+    return TopicId(parse_uuid(text)), [
+        tuple(NodeId(node) for node in partitions[str(index)]) for index in range(len(partitions))
+    ]
+
+
+def partition_data(*, leader: NodeId, leader_epoch: int, isr: Sequence[NodeId], controller_epoch: int) -> bytes:
+    return encode(
+        {
+            "version": 1,
+            "controller_epoch": controller_epoch,
+            "leader": leader,
+            "leader_epoch": leader_epoch,
+            "isr": list(isr),
+        }
+    )
+
+
+def parse_partition(data: bytes) -> tuple[NodeId, int, tuple[NodeId, ...]]:
+    """(leader, leader epoch, in-sync replicas)"""
+    value = decode(data)
+    leader, epoch, isr = value["leader"], value["leader_epoch"], value["isr"]
+    assert isinstance(leader, int)
+    assert isinstance(epoch, int)
+    assert isinstance(isr, list)
+    return NodeId(leader), epoch, tuple(NodeId(node) for node in isr)
+
+
+def config_data(config: Mapping[str, str]) -> bytes:
+    return encode({"version": 1, "config": dict(sorted(config.items()))})
+
+
+def parse_config(data: bytes) -> dict[str, str]:
+    config = decode(data)["config"]
+    assert isinstance(config, dict)
+    return config
+
+
+def cluster_id_data(cluster_id: str) -> bytes:
+    return encode({"version": "1", "id": cluster_id})
+
+
+def parse_cluster_id(data: bytes) -> str:
+    cluster_id = decode(data)["id"]
+    assert isinstance(cluster_id, str)
+    return cluster_id
+
+
+def producer_ids_data(node: NodeId, first: int) -> bytes:
+    last = first + PRODUCER_ID_BLOCK_SIZE - 1
+    return encode({"version": 1, "broker": node, "block_start": str(first), "block_end": str(last)})
+
+
+def parse_producer_ids(data: bytes) -> int:
+    """The last producer id that some broker has been given."""
+    return int(str(decode(data)["block_end"]))

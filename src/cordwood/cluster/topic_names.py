@@ -1,0 +1,35 @@
+"""Which names a topic may have. A name becomes a directory's name, so this is also what keeps it inside the data directory."""
+
+import re
+from collections.abc import Iterable
+
+from cordwood.errors import Error, Refused
+from cordwood.ids import TopicName
+
+LENGTH_MAX = 249  # with a partition's number and a suffix for deletion it still fits into 255 bytes
+
+_LEGAL = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def check_name(name: str) -> TopicName:
+    """The name, if a topic may have it; else ``Refused(INVALID_TOPIC)`` with the reason."""
+    if not name:
+        raise Refused(Error.INVALID_TOPIC, "A topic's name can not be empty.")
+    if name in (".", ".."):
+        raise Refused(Error.INVALID_TOPIC, "A topic's name can not be '.' or '..'.")
+    if len(name) > LENGTH_MAX:
+        raise Refused(Error.INVALID_TOPIC, f"A topic's name has at most {LENGTH_MAX} characters; this one has {len(name)}.")
+    if not _LEGAL.fullmatch(name):
+        raise Refused(
+            Error.INVALID_TOPIC,
+            f"Topic name {name!r} has a character other than ASCII letters, digits, '.', '_' and '-'.",
+        )
+    return TopicName(name)
+
+
+def collision(name: TopicName, others: Iterable[TopicName]) -> TopicName | None:
+    """Another topic whose name differs only in '.' against '_': both would be one name in metrics."""
+    if "." not in name and "_" not in name:
+        return None
+    folded = name.replace(".", "_")
+    return next((other for other in others if other != name and other.replace(".", "_") == folded), None)

@@ -1,0 +1,325 @@
+"""One client's socket: bytes in, whole frames to the broker; chunks of replies out, file slices by ``sendfile``.
+
+Plain non-blocking sockets on the loop's readiness callbacks, not transports: a frame is parsed where it was received, a
+file slice goes from the page cache to the socket, and the road of a request has no queue in it.
+
+Memory: reading starts in one buffer that all sockets of a loop share, because a frame is dealt with before the next read.
+Only a frame that did not arrive whole moves to a buffer of its own, which grows with what really came, not with what the
+length prefix claims. An idle connection therefore holds no buffer.
+"""
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from struct import Struct
+
+from cordwood.broker.connection import Connection
+from cordwood.errors import ProtocolError
+from cordwood.ports import Chunk, FileSlice
+from cordwood.run.disk import RealFile
+
+SHARED_BYTES = 1 << 20
+BELIEVED_BYTES = 1 << 17  # a claimed length is believed up to here; beyond, the buffer doubles as bytes really arrive
+UNSENT_BYTES_MAX = 1 << 20  # more than this unsent: no further request of that client is read
+
+_LENGTH = Struct(">i")
+
+OnFrame = Callable[["ClientSocket", memoryview], None]
+OnLost = Callable[["ClientSocket", str], None]
+
+
+class ReceiveBuffers:
+    """The shared buffer, and a few large ones kept for reuse: a fresh megabyte costs more than reading into it."""
+
+    KEPT_MAX = 8
+    KEPT_BYTES_MAX = 2 << 20
+
+    def __init__(self) -> None:
+        self.shared = memoryview(bytearray(SHARED_BYTES))
+        self._kept: list[memoryview] = []
+
+    def take(self, size: int) -> memoryview:
+        kept = self._kept
+        for index in range(len(kept) - 1, -1, -1):
+            if len(kept[index]) >= size:
+                return kept.pop(index)
+        return memoryview(bytearray(size))
+
+    def give_back(self, buffer: memoryview) -> None:
+        if len(self._kept) < self.KEPT_MAX and len(buffer) <= self.KEPT_BYTES_MAX:
+            self._kept.append(buffer)
+
+
+class ClientSocket:
+    """A connection's socket and the bytes that are between it and the broker."""
+
+    __slots__ = (
+        "_buffers",
+        "_end",
+        "_fd",
+        "_loop",
+        "_on_frame",
+        "_on_lost",
+        "_own",
+        "_reading",
+        "_recv_into",
+        "_request_bytes_max",
+        "_requests_max",
+        "_send",
+        "_socket",
+        "_unsent",
+        "_unsent_bytes",
+        "_writing",
+        "closing",
+        "connection",
+    )
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        connection: Connection,
+        loop: asyncio.AbstractEventLoop,
+        buffers: ReceiveBuffers,
+        *,
+        on_frame: OnFrame,
+        on_lost: OnLost,
+        request_bytes_max: int,
+        requests_max: int,
+    ) -> None:
+        # For the server's life
+        self._loop = loop
+        self._buffers = buffers
+        self._on_frame = on_frame
+        self._on_lost = on_lost
+        self._request_bytes_max = request_bytes_max
+        self._requests_max = requests_max
+        # For the connection's life
+        self.connection = connection
+        self._socket = sock
+        self._fd = sock.fileno()
+        self._recv_into = sock.recv_into
+        self._send = sock.send
+        self._reading = False
+        self._writing = False
+        self.closing = False
+        # Between two reads: a partial frame, or frames that wait because the client is ahead of its replies
+        self._own: memoryview | None = None
+        self._end = 0
+        # Between two writes
+        self._unsent: deque[Chunk] = deque()
+        self._unsent_bytes = 0
+        self._resume_reading()
+
+    # ------------------------------------------------------------------ in
+
+    def _readable(self) -> None:
+        own = self._own
+        try:
+            if own is None:
+                received = self._recv_into(self._buffers.shared)
+            else:
+                received = self._recv_into(own[self._end : self._wanted(own)])
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._lost(error.strerror or str(error))
+            return
+        if received == 0:
+            self._lost("the client closed it")
+        elif own is None:
+            self._keep(self._buffers.shared, self._frames(self._buffers.shared, received), received)
+        else:
+            self._end += received
+            self._take_own(own)
+
+    def _wanted(self, own: memoryview) -> int:
+        """Where to stop reading into an own buffer: at the end of its first frame, so that it is empty afterwards."""
+        return min(self._claimed(own), len(own))
+
+    def _claimed(self, own: memoryview) -> int:
+        """How long the first frame in an own buffer says it is, with its prefix."""
+        return 4 + int(_LENGTH.unpack_from(own)[0]) if self._end >= 4 else 4
+
+    def _take_own(self, own: memoryview) -> None:
+        start = self._frames(own, self._end)
+        if start:
+            end, self._own, self._end = self._end, None, 0
+            self._keep(own, start, end)
+            self._buffers.give_back(own)
+        elif self._claimed(own) > len(own) == self._end:
+            self._own = self._buffers.take(min(self._claimed(own), max(2 * len(own), BELIEVED_BYTES)))
+            self._own[: self._end] = own[: self._end]
+            self._buffers.give_back(own)
+
+    def _frames(self, view: memoryview, end: int) -> int:
+        """Hand on every whole frame; the position of the first byte that must wait."""
+        start = 0
+        try:
+            while end - start >= 4:
+                (length,) = _LENGTH.unpack_from(view, start)
+                if not 0 < length <= self._request_bytes_max:
+                    raise ProtocolError(_length_refusal(bytes(view[start : start + 4]), length, self._request_bytes_max))
+                after = start + 4 + length
+                if after > end or self._must_wait():
+                    break
+                self._on_frame(self, view[start + 4 : after])
+                start = after
+                if self.closing:
+                    return end
+        except ProtocolError as error:
+            self._lost(str(error))
+            return end
+        return start
+
+    def _keep(self, view: memoryview, start: int, end: int) -> None:
+        """Move what is left over into an own buffer, or go back to the shared one."""
+        left = end - start
+        if left == 0 or self.closing:
+            return
+        claimed = 4 + int(_LENGTH.unpack_from(view, start)[0]) if left >= 4 else 4
+        own = self._buffers.take(max(left, min(claimed, BELIEVED_BYTES)))
+        own[:left] = view[start:end]
+        self._own, self._end = own, left
+        if self._must_wait():
+            self._pause_reading()
+
+    def _must_wait(self) -> bool:
+        """Is the client so far ahead of its replies that its next request must wait?"""
+        return self._unsent_bytes > UNSENT_BYTES_MAX or len(self.connection.waiting) >= self._requests_max
+
+    def _pause_reading(self) -> None:
+        if self._reading:
+            self._reading = False
+            self._loop.remove_reader(self._fd)
+
+    def _resume_reading(self) -> None:
+        if not self._reading and not self.closing:
+            self._reading = True
+            self._loop.add_reader(self._fd, self._readable)
+
+    def go_on(self) -> None:
+        """Replies have left: deal with requests that had to wait, then read on."""
+        if self._reading or self.closing or self._must_wait():
+            return
+        if self._own is not None:
+            self._take_own(self._own)
+        if not self._must_wait():
+            self._resume_reading()
+
+    # ------------------------------------------------------------------ out
+
+    def send(self, chunks: Sequence[Chunk]) -> None:
+        if self.closing:
+            return
+        if self._unsent:
+            self._queue(chunks)
+        elif len(chunks) == 1 and not isinstance(chunks[0], FileSlice):
+            self._send_one(chunks[0])
+        else:
+            self._queue(chunks)
+            self._flush()
+
+    def _send_one(self, chunk: bytes | bytearray | memoryview) -> None:
+        """The usual reply: one small piece that the socket takes at once."""
+        try:
+            sent = self._send(chunk)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            self._lost(error.strerror or str(error))
+            return
+        if sent < len(chunk):
+            self._queue([memoryview(chunk)[sent:]])
+            self._wait_writable()
+
+    def _queue(self, chunks: Sequence[Chunk]) -> None:
+        self._unsent.extend(chunks)
+        self._unsent_bytes += sum(len(chunk) for chunk in chunks)
+
+    def _writable(self) -> None:
+        self._flush()
+        self.go_on()
+
+    def _flush(self) -> None:
+        unsent = self._unsent
+        try:
+            while unsent:
+                chunk = unsent[0]
+                sent = self._send_chunk(chunk)
+                self._unsent_bytes -= sent
+                if sent == len(chunk):
+                    unsent.popleft()
+                else:
+                    unsent[0] = _rest(chunk, sent)
+        except (BlockingIOError, InterruptedError):
+            self._wait_writable()
+            return
+        except OSError as error:
+            self._lost(error.strerror or str(error))
+            return
+        if self._writing:
+            self._writing = False
+            self._loop.remove_writer(self._fd)
+
+    def _send_chunk(self, chunk: Chunk) -> int:
+        if isinstance(chunk, FileSlice):
+            assert isinstance(chunk.file, RealFile)
+            sent = os.sendfile(self._fd, chunk.file.fileno(), chunk.position, chunk.length)
+            if sent == 0:
+                # The file is shorter than the reply says: only a bug or a hand on our files does that.
+                raise OSError("a segment file ended before its slice")
+            return sent
+        # More is coming: without the hint the client would be woken for the header alone.
+        return self._send(chunk, _MSG_MORE if len(self._unsent) > 1 else 0)
+
+    def _wait_writable(self) -> None:
+        if not self._writing and not self.closing:
+            self._writing = True
+            self._loop.add_writer(self._fd, self._writable)
+
+    @property
+    def unsent_bytes(self) -> int:
+        return self._unsent_bytes
+
+    # ------------------------------------------------------------------ end
+
+    def _lost(self, reason: str) -> None:
+        if not self.closing:
+            self.close()
+            self._on_lost(self, reason)
+
+    def close(self) -> None:
+        """Let go of the socket. What was handed to the kernel still leaves; what was not is dropped."""
+        if self.closing:
+            return
+        self.closing = True
+        self._pause_reading()
+        if self._writing:
+            self._writing = False
+            self._loop.remove_writer(self._fd)
+        self._unsent.clear()
+        self._unsent_bytes = 0
+        self._own = None
+        self._socket.close()
+
+
+_MSG_MORE = getattr(socket, "MSG_MORE", 0)  # Linux has it
+
+
+def _rest(chunk: Chunk, sent: int) -> Chunk:
+    if isinstance(chunk, FileSlice):
+        return FileSlice(chunk.file, chunk.position + sent, chunk.length - sent)
+    return memoryview(chunk)[sent:]
+
+
+def _length_refusal(prefix: bytes, length: int, limit: int) -> str:
+    """Say what the four bytes probably are, when they are not a length."""
+    if prefix[:2] == b"\x16\x03":
+        return "a TLS handshake came in on a plain listener; set the client's security.protocol to PLAINTEXT"
+    if prefix in (b"GET ", b"POST", b"HEAD", b"PUT "):
+        return "an HTTP request came in on a Kafka listener"
+    if length <= 0:
+        return f"a request of length {length}"
+    return f"a request of {length} bytes is longer than socket.request.max.bytes = {limit}"

@@ -1,0 +1,79 @@
+"""The data directory as a whole: one broker at a time, and never a broker of another cluster.
+
+``.lock`` is held while a broker runs; the system lets go of it however the process ends. ``meta.properties`` names the
+cluster and the broker that the directory belongs to, in Kafka's form.
+"""
+
+import fcntl
+import os
+from collections.abc import Mapping
+from uuid import UUID
+
+from cordwood.cluster.layout import parse_uuid, uuid_text
+from cordwood.errors import ConfigError
+
+LOCK = ".lock"
+IDENTITY = "meta.properties"
+
+
+class DirectoryLock:
+    """The exclusive right to a data directory."""
+
+    def __init__(self, directory: str) -> None:
+        self._fd = os.open(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            owner = os.pread(self._fd, 20, 0).decode(errors="replace").strip()
+            os.close(self._fd)
+            by = f" (process {owner})" if owner.isdigit() else ""
+            raise ConfigError(
+                f"the data directory {directory} is in use by another broker{by}; stop it or choose another --data"
+            ) from None
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        os.close(self._fd)
+
+
+class Identity:
+    """Whose directory this is: what ``meta.properties`` says."""
+
+    def __init__(self, cluster_id: str, node_id: int, directory_id: UUID) -> None:
+        self.cluster_id = cluster_id
+        self.node_id = node_id
+        self.directory_id = directory_id
+
+    def text(self) -> bytes:
+        return (
+            "#\n"
+            f"cluster.id={self.cluster_id}\n"
+            f"directory.id={uuid_text(self.directory_id)}\n"
+            f"node.id={self.node_id}\n"
+            "version=1\n"
+        ).encode()
+
+    @classmethod
+    def parse(cls, properties: Mapping[str, str]) -> "Identity":
+        version = properties.get("version")
+        if version not in ("0", "1"):
+            raise ConfigError(f"{IDENTITY} has version {version}; this broker reads versions 0 and 1")
+        try:
+            node = properties.get("node.id") or properties["broker.id"]
+            return cls(properties["cluster.id"], int(node), parse_uuid(properties["directory.id"]))
+        except (KeyError, ValueError) as error:
+            raise ConfigError(f"{IDENTITY} is damaged: {error}; restore it, or start with an empty --data") from None
+
+    def check(self, *, cluster_id: str, node_id: int) -> None:
+        """Refuse to run on a directory that belongs to somebody else."""
+        if self.cluster_id != cluster_id:
+            raise ConfigError(
+                f"the data directory belongs to cluster {self.cluster_id}, but its metadata is that of cluster "
+                f"{cluster_id}; give each cluster a directory of its own"
+            )
+        if self.node_id != node_id:
+            raise ConfigError(
+                f"the data directory belongs to broker {self.node_id}, but this is broker {node_id}; start it with "
+                f"--node-id {self.node_id} or with another --data"
+            )

@@ -1,0 +1,265 @@
+"""Drives one broker on an asyncio loop: events go in, effects are carried out.
+
+Everything that touches the broker happens on the loop's thread. Two helpers have threads of their own, because the disk
+may take its time: one writes metadata, in order; one syncs and removes files.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar, assert_never
+
+from cordwood.broker.broker import Broker
+from cordwood.broker.connection import Peer
+from cordwood.effects import Close, Effect, Remove, Send, Sync, WriteMetadata
+from cordwood.errors import StorageError, StoreConflict
+from cordwood.ids import ConnectionId
+from cordwood.ports import Disk, MetadataStore, Node
+from cordwood.run.client_socket import ClientSocket, ReceiveBuffers
+from cordwood.run.clock import now
+
+ACCEPTS_MAX = 64  # at one go: a storm of new connections must not keep the old ones waiting
+REQUESTS_IN_FLIGHT_MAX = 128  # of one connection; Kafka takes one at a time, clients send at most a handful
+
+T = TypeVar("T")
+
+
+class Driver:
+    """One broker and its surroundings."""
+
+    def __init__(self, broker: Broker, disk: Disk, store: MetadataStore, logger: logging.Logger) -> None:
+        self._broker = broker
+        self._disk = disk
+        self._store = store
+        self._logger = logger
+        self._loop = asyncio.get_running_loop()
+        self._buffers = ReceiveBuffers()
+        self._clients: dict[ConnectionId, ClientSocket] = {}
+        self._connection_count = 0
+        self._listeners: list[socket.socket] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+        self._metadata_thread = ThreadPoolExecutor(1, "cordwood-metadata")
+        self._disk_thread = ThreadPoolExecutor(1, "cordwood-disk")
+        self._in_flight = 0
+        self.failure: asyncio.Future[None] = self._loop.create_future()
+        """Done, with an exception, when the broker can not go on."""
+
+    # ------------------------------------------------------------------ start and end
+
+    def start(self, listeners: Iterable[socket.socket]) -> None:
+        self._act(self._broker.start, now())
+        for listener in listeners:
+            listener.setblocking(False)
+            self._listeners.append(listener)
+            self._loop.add_reader(listener.fileno(), self._accept, listener)
+
+    async def stop(self) -> None:
+        """Take no more requests, bring everything to the disk, close."""
+        for listener in self._listeners:
+            self._loop.remove_reader(listener.fileno())
+            listener.close()
+        for client in list(self._clients.values()):
+            self._drop(client)
+        if self._timer is not None:
+            self._timer.cancel()
+        while self._in_flight:
+            await self._settled()
+        self._metadata_thread.shutdown()
+        self._disk_thread.shutdown()
+        if not self.failure.done():
+            self._broker.close(now())
+            self.failure.cancel()
+        self._store.close()
+
+    async def _settled(self) -> None:
+        """Wait until what the threads were doing has been handed back."""
+        for executor in (self._metadata_thread, self._disk_thread):
+            await self._loop.run_in_executor(executor, _nothing)
+        await asyncio.sleep(0)
+
+    # ------------------------------------------------------------------ events
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(ACCEPTS_MAX):
+            try:
+                sock, address = listener.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                self._logger.warning("a connection could not be accepted: %s", error.strerror)
+                return
+            self._connected(sock, address)
+
+    def _connected(self, sock: socket.socket, address: tuple[str, int]) -> None:
+        sock.setblocking(False)
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            local = sock.getsockname()
+        except OSError:  # it is gone already
+            sock.close()
+            return
+        peer = Peer(address[0], address[1], local[0], local[1])
+        self._connection_count += 1
+        connection = self._broker.connected(ConnectionId(self._connection_count), peer, now())
+        if connection is None:
+            sock.close()
+            return
+        self._clients[connection.id] = ClientSocket(
+            sock,
+            connection,
+            self._loop,
+            self._buffers,
+            on_frame=self._received,
+            on_lost=self._lost,
+            request_bytes_max=self._broker.config.socket_request_max_bytes,
+            requests_max=REQUESTS_IN_FLIGHT_MAX,
+        )
+
+    def _received(self, client: ClientSocket, frame: memoryview) -> None:
+        try:
+            effects = self._broker.received(client.connection, frame, now())
+        except Exception as error:
+            self._fail(error)
+            return
+        self._execute(effects)
+
+    def _lost(self, client: ClientSocket, reason: str) -> None:
+        self._logger.debug("connection %d from %s ended: %s", client.connection.id, client.connection.peer.host, reason)
+        del self._clients[client.connection.id]
+        self._act(self._broker.disconnected, client.connection, now())
+
+    def _drop(self, client: ClientSocket) -> None:
+        client.close()
+        self._lost(client, "closed by this broker")
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._act(self._broker.tick, now())
+
+    # ------------------------------------------------------------------ effects
+
+    def _act(self, event: Callable[..., list[Effect]], *arguments: object) -> None:
+        """Give the broker an event and do what it asks for. A bug stops it: wrong data would be worse."""
+        try:
+            effects = event(*arguments)
+        except Exception as error:
+            self._fail(error)
+            return
+        self._execute(effects)
+
+    def _fail(self, error: Exception) -> None:
+        if not self.failure.done():
+            self._logger.critical("the broker stops: it met a condition that its code rules out", exc_info=error)
+            self.failure.set_exception(error)
+
+    def _execute(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if type(effect) is Send:  # first, and not by match: this is nearly every effect
+                client = self._clients.get(effect.connection)
+                if client is not None:
+                    client.send(effect.chunks)
+                    client.go_on()
+            else:
+                self._execute_other(effect)
+        deadline = self._broker.next_deadline()
+        if deadline is not None and (self._timer is None or deadline < self._timer_ms):
+            self._set_timer(deadline)
+
+    def _execute_other(self, effect: Effect) -> None:
+        match effect:
+            case Send():
+                raise AssertionError("dealt with already")
+            case Close(connection, reason):
+                client = self._clients.get(connection)
+                if client is not None:
+                    self._logger.info("closing connection %d from %s: %s", connection, client.connection.peer.host, reason)
+                    self._drop(client)
+            case WriteMetadata(token, operations):
+                self._in_thread(
+                    self._metadata_thread,
+                    lambda: self._store.multi(operations),
+                    lambda outcome: self._written(token, outcome),
+                )
+            case Sync(token, files):
+                self._in_thread(
+                    self._disk_thread,
+                    lambda: [file.sync() for file in files],
+                    lambda outcome: self._synced(token, outcome),
+                )
+            case Remove(paths):
+                self._in_thread(self._disk_thread, lambda: self._remove(list(paths)), self._removed)
+            case _:
+                assert_never(effect)
+
+    def _set_timer(self, deadline_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        # One millisecond more than is left: a timer that fires early would find nothing to do and spin.
+        delay_ms = max(deadline_ms - now().mono_ms, 0) + 1
+        self._timer = self._loop.call_later(delay_ms / 1000, self._tick)
+
+    # ------------------------------------------------------------------ threads
+
+    def _in_thread(
+        self, executor: ThreadPoolExecutor, work: Callable[[], T], done: Callable[["T | Exception"], None]
+    ) -> None:
+        self._in_flight += 1
+
+        def finish(future: "Future[T]") -> None:
+            error = future.exception()
+            assert error is None or isinstance(error, Exception)
+            outcome = error if error is not None else future.result()
+            self._loop.call_soon_threadsafe(returned, outcome)
+
+        def returned(outcome: "T | Exception") -> None:
+            self._in_flight -= 1
+            done(outcome)
+
+        executor.submit(work).add_done_callback(finish)
+
+    def _written(self, token: int, outcome: list[Node] | Exception) -> None:
+        if isinstance(outcome, StoreConflict | StorageError):
+            self._act(self._broker.metadata_refused, token, outcome, now())
+        elif isinstance(outcome, Exception):
+            self._fail(outcome)
+        else:
+            self._act(self._broker.metadata_written, token, outcome, now())
+
+    def _synced(self, token: int, outcome: list[None] | Exception) -> None:
+        if isinstance(outcome, Exception):
+            # After a failed fsync nobody knows what is on the disk: acknowledging anything more would be a lie.
+            self._fail(outcome)
+        else:
+            self._act(self._broker.synced, token, now())
+
+    def _remove(self, paths: list[str]) -> None:
+        for path in paths:
+            self._disk.remove_tree(path)
+
+    def _removed(self, outcome: None | Exception) -> None:
+        if outcome is not None:
+            self._logger.warning("files could not be removed, the next start tries again: %s", outcome)
+
+
+def _nothing() -> None:
+    pass
+
+
+def open_listener(host: str, port: int, *, backlog: int) -> socket.socket:
+    """A bound, listening socket; ``OSError`` says why not."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        sock.listen(backlog)
+    except BaseException:
+        sock.close()
+        raise
+    return sock

@@ -1,0 +1,92 @@
+"""What every metadata store must do, whoever keeps the nodes."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cordwood.errors import StoreConflict
+from cordwood.ports import Check, Create, Delete, MetadataStore, Node, Set
+from cordwood.run.sqlite_store import SqliteStore
+from cordwood.sim.store import SimStore
+
+Reopen = Callable[[MetadataStore], MetadataStore]
+
+
+@pytest.fixture(params=["sqlite", "sim"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[MetadataStore, Reopen]]:
+    """A store, and how to open it again after its owner is gone."""
+    if request.param == "sim":
+        store = SimStore()
+        yield store, lambda store: store
+        return
+    path = str(tmp_path / "metadata.sqlite")
+    opened: list[SqliteStore] = [SqliteStore(path)]
+
+    def reopen(store: MetadataStore) -> MetadataStore:
+        store.close()
+        opened.append(SqliteStore(path))
+        return opened[-1]
+
+    yield opened[0], reopen
+    opened[-1].close()
+
+
+@pytest.fixture
+def store(opened: tuple[MetadataStore, Reopen]) -> MetadataStore:
+    return opened[0]
+
+
+def test_a_new_node_has_version_zero(store: MetadataStore) -> None:
+    assert store.multi([Create("/a", b"1")]) == [Node("/a", b"1", 0)]
+    assert list(store.load()) == [Node("/a", b"1", 0)]
+
+
+def test_each_set_counts_the_version(store: MetadataStore) -> None:
+    store.multi([Create("/a", b"1")])
+    assert store.multi([Set("/a", b"2", 0)]) == [Node("/a", b"2", 1)]
+    assert store.multi([Set("/a", b"3")]) == [Node("/a", b"3", 2)]
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        Create("/a", b""),
+        Set("/a", b"", 7),
+        Set("/b", b""),
+        Delete("/a", 7),
+        Delete("/b"),
+        Check("/a", 7),
+        Check("/b", 0),
+    ],
+)
+def test_a_refused_operation_undoes_the_whole_multi(
+    store: MetadataStore, operation: Create | Set | Delete | Check
+) -> None:
+    store.multi([Create("/a", b"1")])
+    with pytest.raises(StoreConflict):
+        store.multi([Create("/c", b"new"), Set("/a", b"changed", 0), operation])
+    assert list(store.load()) == [Node("/a", b"1", 0)]
+
+
+def test_a_later_operation_sees_an_earlier_one(store: MetadataStore) -> None:
+    store.multi([Create("/a", b"1"), Set("/a", b"2", 0), Check("/a", 1)])
+    assert list(store.load()) == [Node("/a", b"2", 1)]
+
+
+def test_delete_takes_the_children_and_no_neighbour(store: MetadataStore) -> None:
+    paths = ["/t", "/t-", "/t/p", "/t/p/0", "/t0", "/tt"]
+    store.multi([Create(path, b"") for path in paths])
+    store.multi([Delete("/t")])
+    assert [node.path for node in store.load()] == ["/t-", "/t0", "/tt"]
+
+
+def test_a_deleted_node_starts_again_at_version_zero(store: MetadataStore) -> None:
+    store.multi([Create("/a", b"1"), Set("/a", b"2"), Delete("/a"), Create("/a", b"3")])
+    assert list(store.load()) == [Node("/a", b"3", 0)]
+
+
+def test_what_was_written_is_there_after_reopening(opened: tuple[MetadataStore, Reopen]) -> None:
+    store, reopen = opened
+    store.multi([Create("/a", b"1"), Create("/b", b"2")])
+    assert [node.path for node in reopen(store).load()] == ["/a", "/b"]
