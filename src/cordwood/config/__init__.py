@@ -1,8 +1,16 @@
-"""Every setting once: name, kind, default, valid range, scope, and one line of documentation."""
+"""Every setting once: name, kind, default, valid range, scope, and one line of documentation.
 
-from .broker import BROKER_SETTINGS, BrokerConfig
+``TopicConfig`` and ``BrokerConfig`` are what the rest of the program reads; ``Layers`` holds the texts behind them.
+What clients ask about them is in ``describe``, what they change in ``alter``, files in ``properties``.
+"""
+
+from .alter import Change, Operation, alter_broker, alter_topic, checked_broker, checked_topic
+from .broker import BROKER_SETTINGS, BrokerConfig, topic_defaults
+from .describe import Entry, Given, describe_broker, describe_cluster, describe_topic
 from .endpoint import Endpoint
+from .foreign import without_effect
 from .layers import Layers, Source
+from .properties import parse_properties
 from .setting import Kind, Scope, Setting
 from .topic import TOPIC_SETTINGS, TopicConfig
 
@@ -10,11 +18,25 @@ __all__ = [
     "BROKER_SETTINGS",
     "TOPIC_SETTINGS",
     "BrokerConfig",
+    "Change",
     "Endpoint",
+    "Entry",
+    "Given",
     "Kind",
     "Layers",
+    "Operation",
     "Scope",
     "Setting",
     "Source",
     "TopicConfig",
+    "alter_broker",
+    "alter_topic",
+    "checked_broker",
+    "checked_topic",
+    "describe_broker",
+    "describe_cluster",
+    "describe_topic",
+    "parse_properties",
+    "topic_defaults",
+    "without_effect",
 ]

@@ -492,7 +492,7 @@ class BrokerConfig:
         for layer in layers.mappings():
             for name, text in layer.items():
                 parse_broker_value(name, text)
-        values = {s.attribute: _effective(s, layers) for s in _DECLARED.values()}
+        values = {s.attribute: effective(s, layers) for s in _DECLARED.values()}
         config = cls(**values, topic_defaults=topic_defaults(layers))  # type: ignore[arg-type]
         _check_agreement(config, layers)
         return config
@@ -548,7 +548,8 @@ def parse_broker_value(name: str, text: str) -> Value:
     raise unknown_name("setting", name, BROKER_SETTINGS)
 
 
-def _effective(setting: Setting, layers: Layers) -> Value:
+def effective(setting: Setting, layers: Layers) -> Value:
+    """What a broker's setting is worth, under its name or its alias."""
     found = layers.strongest((setting.name,) if setting.alias is None else (setting.name, setting.alias))
     return setting.default if found is None else setting.parse(found.text)
 

@@ -1,0 +1,133 @@
+"""What AlterConfigs and IncrementalAlterConfigs make of the texts that were there. Pure: texts in, texts out.
+
+A refusal is Kafka's: a topic's bad setting is INVALID_CONFIG, a broker's is INVALID_REQUEST, and adding to what is no
+list is INVALID_CONFIG for both. One difference is on purpose: Kafka stores a broker's setting that it does not know;
+here that is refused, with the nearest name.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import IntEnum
+from typing import NamedTuple
+
+from cordwood.errors import ConfigError, Error, Refused
+
+from .broker import BROKER_SETTINGS, BrokerConfig, topic_defaults
+from .foreign import is_foreign
+from .layers import Layers
+from .names import unknown_name
+from .setting import Kind, Scope, Setting
+from .topic import TOPIC_SETTINGS, TopicConfig
+
+
+class Operation(IntEnum):
+    """Kafka's codes for an incremental change."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Change(NamedTuple):
+    """One incremental change; *operation* is the code as it came."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+def alter_topic(current: Mapping[str, str], changes: Sequence[Change], layers: Layers) -> dict[str, str]:
+    """A topic's settings after incremental *changes*.
+
+    Raises:
+        Refused: with Kafka's error code; nothing has changed then.
+    """
+    return checked_topic(_applied(current, changes, TOPIC_SETTINGS), layers)
+
+
+def checked_topic(texts: Mapping[str, str | None], layers: Layers) -> dict[str, str]:
+    """The whole of a new topic's settings, or of an old one's after AlterConfigs, if they are good.
+
+    Raises:
+        Refused: with Kafka's error code.
+    """
+    try:
+        TopicConfig.parse(texts, topic_defaults(layers))
+    except ConfigError as error:
+        raise Refused(Error.INVALID_CONFIG, str(error)) from None
+    return {name: text for name, text in texts.items() if text is not None}
+
+
+def alter_broker(changes: Sequence[Change], layers: Layers, *, for_all: bool) -> dict[str, str]:
+    """The altered settings of this broker, or of all brokers (*for_all*), after incremental *changes*.
+
+    Raises:
+        Refused: with Kafka's error code; nothing has changed then.
+    """
+    current = layers.cluster if for_all else layers.broker
+    return checked_broker(_applied(current, changes, BROKER_SETTINGS), layers, for_all=for_all)
+
+
+def checked_broker(texts: Mapping[str, str], layers: Layers, *, for_all: bool) -> dict[str, str]:
+    """The whole of the altered settings of this broker, or of all brokers, if they are good.
+
+    Raises:
+        Refused: with Kafka's error code.
+    """
+    try:
+        for name in texts:
+            _check_alterable(name, for_all)
+        BrokerConfig.parse(replace(layers, cluster=texts) if for_all else replace(layers, broker=texts))
+    except ConfigError as error:
+        raise Refused(Error.INVALID_REQUEST, str(error)) from None
+    return dict(texts)
+
+
+def _check_alterable(name: str, for_all: bool) -> None:
+    if (setting := BROKER_SETTINGS.get(name)) is None:
+        if is_foreign(name):
+            raise ConfigError(f"{name} has no effect here and can not be altered")
+        raise unknown_name("setting", name, BROKER_SETTINGS)
+    if setting.scope is Scope.READ_ONLY:
+        raise ConfigError(f"{name} can not be altered while the broker runs; set it in its file and restart it")
+    if for_all and setting.scope is Scope.PER_BROKER:
+        raise ConfigError(f"{name} can not be altered for all brokers at once; name the broker")
+
+
+def _applied(current: Mapping[str, str], changes: Sequence[Change], known: Mapping[str, Setting]) -> dict[str, str]:
+    if len({c.name for c in changes}) < len(changes):
+        raise Refused(Error.INVALID_REQUEST, "a setting is changed twice in one request")
+    result = dict(current)
+    for change in changes:
+        if (text := _outcome(result.get(change.name), change, known)) is None:
+            result.pop(change.name, None)
+        else:
+            result[change.name] = text
+    return result
+
+
+def _outcome(current: str | None, change: Change, known: Mapping[str, Setting]) -> str | None:
+    """A setting's text after one change; None if it falls back to its default."""
+    try:
+        operation = Operation(change.operation)
+    except ValueError:
+        raise Refused(Error.INVALID_REQUEST, f"unknown operation {change.operation} on {change.name}") from None
+    if operation is Operation.DELETE:
+        return None
+    if change.value is None:
+        raise Refused(Error.INVALID_REQUEST, f"{change.name} has no value")
+    if operation is Operation.SET:
+        return change.value
+    return ",".join(_list_after(operation, current, change.name, change.value, known.get(change.name)))
+
+
+def _list_after(operation: Operation, current: str | None, name: str, value: str, setting: Setting | None) -> list[str]:
+    if setting is None or setting.kind is not Kind.LIST:
+        raise Refused(Error.INVALID_CONFIG, f"can not {operation.name} to {name}: it is not a list")
+    text = current if current is not None else setting.text(setting.default)
+    before = [word for word in (text or "").split(",") if word]
+    words = value.split(",")
+    if operation is Operation.APPEND:
+        return list(dict.fromkeys([*before, *words]))
+    return [word for word in before if word not in words]

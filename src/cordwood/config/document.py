@@ -1,0 +1,76 @@
+"""docs/configuration.md, written from the declarations."""
+
+from collections.abc import Iterable, Mapping
+
+from .broker import BROKER_SETTINGS
+from .setting import INT_MAX, LONG_MAX, Setting
+from .topic import TOPIC_SETTINGS
+
+_HEAD = """\
+# Configuration
+
+Kafka's names, kinds, defaults and ranges; where there is a difference, the line says so. This page is written by
+`python -m cordwood.config` from the declarations in `src/cordwood/config/`.
+
+A broker takes its settings from a properties file (`cordwood serve --config server.properties`) and from its command
+line (`--set log.retention.hours=24`), which is stronger. A file written for Apache Kafka loads: settings without a
+meaning here are named in one warning each, and a name that nobody knows is refused with the nearest known one. Settings
+whose scope is *per-broker* or *cluster-wide* can be altered while the broker runs, with any Kafka tool.
+"""
+
+
+def configuration_page() -> str:
+    """The page as Markdown."""
+    parts = [
+        _HEAD,
+        "## Topics\n\nGiven when a topic is created, or altered later. The broker's settings in the last column are "
+        "the defaults of all topics that do not have their own, the strongest first.\n",
+        _table(
+            ["setting", "kind", "default", "must be", "what it does", "broker's setting"],
+            map(_topic_row, _shown(TOPIC_SETTINGS)),
+        ),
+        "\n## Brokers\n",
+        _table(
+            ["setting", "kind", "default", "must be", "scope", "what it does"],
+            map(_broker_row, _shown(BROKER_SETTINGS)),
+        ),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _shown(settings: Mapping[str, Setting]) -> list[Setting]:
+    return sorted(settings.values(), key=lambda s: s.name)
+
+
+def _table(head: list[str], rows: Iterable[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *rows])
+
+
+def _topic_row(setting: Setting) -> list[str]:
+    brokers = ", ".join(f"`{s.name}`" for s in setting.brokers)
+    return [*_facts(setting), setting.doc, brokers]
+
+
+def _broker_row(setting: Setting) -> list[str]:
+    return [*_facts(setting), setting.scope.value, setting.doc]
+
+
+def _facts(setting: Setting) -> list[str]:
+    check = setting.check.words if setting.check else ""
+    return [f"`{setting.name}`", setting.kind.name.lower(), _default(setting), check]
+
+
+def _default(setting: Setting) -> str:
+    """The default as a person reads it."""
+    match setting.default:
+        case None:
+            return "none"
+        case bool():
+            return f"`{setting.text(setting.default)}`"
+        case int() as number if number in (INT_MAX, LONG_MAX):
+            return "no limit"
+        case float() as number if number > 1e300:
+            return "no limit"
+        case "" | ():
+            return "empty"
+    return f"`{setting.text(setting.default)}`"
