@@ -75,7 +75,9 @@ def _topic_entry(setting: Setting, config: TopicConfig, overrides: Mapping[str, 
 def _broker_entry(setting: Setting, layers: Layers, *, with_default: bool = True) -> Entry:
     value = setting.text(effective(setting, layers))
     defaults = _defaults(_family(setting)) if with_default else ()
-    synonyms = (*_given(_family(setting), layers, setting.sensitive), *defaults)
+    synonyms = [*_given(_family(setting), layers, setting.sensitive), *defaults]
+    while synonyms and synonyms[0].name not in (setting.name, setting.alias):
+        del synonyms[0]  # stronger, but in another unit: not where this name's own value comes from
     return _entry(setting, value, synonyms, read_only=setting.scope is Scope.READ_ONLY)
 
 

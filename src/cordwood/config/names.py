@@ -12,6 +12,6 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> ConfigError:
     >>> unknown_name("topic setting", "retention.msec", ["retention.ms", "segment.ms"])
     ConfigError('unknown topic setting retention.msec; did you mean retention.ms?')
     """
-    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    near = get_close_matches(name, known, n=1, cutoff=0.6)
     hint = f"; did you mean {near[0]}?" if near else ""
     return ConfigError(f"unknown {what} {name}{hint}")
