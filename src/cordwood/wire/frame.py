@@ -1,0 +1,170 @@
+"""Frames: the size before them, the header in them, the body after it; for the broker's side and the client's.
+
+A request's header is read by hand because every request pays for it; ``messages/headers.py`` declares the same header
+and the tests hold both to be equal. Reading one never raises for an API or a version that is unknown: the broker must
+answer those (an ApiVersions request of an unknown version is answered in version 0), or close with a good reason.
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+from struct import error as struct_error
+from typing import NamedTuple, TypeVar
+
+from cordwood.errors import ProtocolError
+from cordwood.ports import Chunk
+
+from .compiler import decoder, encoder
+from .registry import APIS, Api
+from .runtime import skip_tags
+from .types import spec_of
+
+M = TypeVar("M")
+
+_REQUEST_START = Struct(">hhih")
+_SIZE = Struct(">i")
+_SIZE_AND_ID = Struct(">ii")
+_SIZE_AND_ID_AND_NO_TAGS = Struct(">iix")
+_REQUEST_HEAD = Struct(">ihhih")
+
+
+class RequestHead(NamedTuple):
+    """What is known of a request before its body is read."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    api: Api | None
+    """None for an API key that nobody knows; then ``body`` and ``client_id`` are not known either."""
+    body: int
+    """Where the body begins in the frame."""
+
+    @property
+    def known(self) -> bool:
+        """Can the body be decoded?"""
+        return self.api is not None and self.api_version in self.api.versions
+
+
+def read_request_head(frame: memoryview) -> RequestHead:
+    """The header of a request, given its frame without the size.
+
+    Raises:
+        ProtocolError: there is no header in these bytes.
+    """
+    try:
+        api_key, api_version, correlation_id, length = _REQUEST_START.unpack_from(frame)
+    except struct_error:
+        raise ProtocolError(f"a request of {len(frame)} bytes") from None
+    api = APIS.get(api_key)
+    if api is None:
+        return RequestHead(api_key, api_version, correlation_id, None, None, _REQUEST_START.size)
+    client_id, pos = _client_id(frame, length)
+    if api_version >= api.flexible_from:
+        pos = _skip_header_tags(frame, pos)
+    return RequestHead(api_key, api_version, correlation_id, client_id, api, pos)
+
+
+def _client_id(frame: memoryview, length: int) -> tuple[str | None, int]:
+    pos = _REQUEST_START.size
+    if length < 0:
+        if length != -1:
+            raise ProtocolError(f"client id: length {length}")
+        return None, pos
+    end = pos + length
+    if end > len(frame):
+        raise ProtocolError(f"client id: {length} claimed, {len(frame) - pos} bytes left")
+    try:
+        return str(frame[pos:end], "utf-8"), end
+    except UnicodeDecodeError:
+        raise ProtocolError("client id: not UTF-8") from None
+
+
+def _skip_header_tags(frame: memoryview, pos: int) -> int:
+    try:
+        count = frame[pos]
+        return skip_tags(frame, pos + 1, count) if count else pos + 1
+    except IndexError:
+        raise ProtocolError("the header ends too early") from None
+
+
+def read_request(head: RequestHead, frame: memoryview) -> object:
+    """The body of a request whose head is known, of the class ``head.api.request``.
+
+    Raises:
+        ProtocolError: the body is not such a request, or it does not fill the frame.
+    """
+    assert head.api is not None
+    return _read_all(head.api.request, head.api_version, frame, head.body)
+
+
+def _read_all(cls: type[M], version: int, frame: memoryview, pos: int) -> M:
+    message, end = decoder(cls, version)(frame, pos)
+    if end != len(frame):
+        raise ProtocolError(f"{cls.__name__} v{version}: {len(frame) - end} bytes too many")
+    return message
+
+
+def response_frame(*, correlation_id: int, api_key: int, api_version: int, message: object) -> list[Chunk]:
+    """A response, ready to be written: size, header, body."""
+    api = APIS[api_key]
+    assert isinstance(message, api.response)
+    chunks: list[Chunk] = encoder(api.response, api_version)(message)
+    layout = _SIZE_AND_ID_AND_NO_TAGS if api.response_header_version(api_version) else _SIZE_AND_ID
+    size = layout.size - _SIZE.size + _length(chunks)
+    return _with_head(layout.pack(size, correlation_id), chunks)
+
+
+def request_frame(
+    *, correlation_id: int, api_version: int, message: object, client_id: str | None = None
+) -> list[Chunk]:
+    """A request, ready to be written: size, header, body."""
+    api = api_of(message)
+    chunks: list[Chunk] = encoder(api.request, api_version)(message)
+    name = b"" if client_id is None else client_id.encode()
+    tail = name + (b"\0" if api_version >= api.flexible_from else b"")
+    size = _REQUEST_START.size + len(tail) + _length(chunks)
+    length = -1 if client_id is None else len(name)
+    return _with_head(_REQUEST_HEAD.pack(size, api.key, api_version, correlation_id, length) + tail, chunks)
+
+
+def api_of(message: object) -> Api:
+    """The API of a request."""
+    key = spec_of(type(message)).key
+    assert key is not None
+    api = APIS[key]
+    assert isinstance(message, api.request)
+    return api
+
+
+def read_correlation_id(frame: memoryview) -> int:
+    """The correlation id of a response, given its frame without the size."""
+    try:
+        (correlation_id,) = _SIZE.unpack_from(frame)
+    except struct_error:
+        raise ProtocolError(f"a response of {len(frame)} bytes") from None
+    assert isinstance(correlation_id, int)
+    return correlation_id
+
+
+def read_response(cls: type[M], api_version: int, frame: memoryview) -> M:
+    """The body of a response, given its frame without the size."""
+    key = spec_of(cls).key
+    assert key is not None
+    api, pos = APIS[key], _SIZE.size
+    if api.response_header_version(api_version):
+        pos = _skip_header_tags(frame, pos)
+    return _read_all(cls, api_version, frame, pos)
+
+
+def _length(chunks: Sequence[Chunk]) -> int:
+    return len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
+
+
+def _with_head(head: bytes, chunks: list[Chunk]) -> list[Chunk]:
+    """Every message begins with bytes of its own, so the head joins the first chunk."""
+    if not chunks:
+        return [head]
+    first = chunks[0]
+    assert isinstance(first, bytes)
+    chunks[0] = head + first
+    return chunks

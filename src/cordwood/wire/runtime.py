@@ -1,0 +1,128 @@
+"""What the generated functions call: varints, tags, records, and the errors that they raise."""
+
+import struct
+from collections.abc import Callable
+from uuid import UUID, SafeUUID
+
+from cordwood.errors import ProtocolError
+from cordwood.ports import Buffer, Chunk, FileSlice
+
+UINT32_MAX = 0xFFFFFFFF
+STRING_LENGTH_MAX = 0x7FFF
+
+# Records at least this long travel as a chunk of their own; shorter ones are cheaper to copy than to hand on.
+CHUNK_BYTES_MIN = 16384
+
+# Arrays of integers are mostly short (replicas, in-sync replicas): these spare the search for a format.
+SHORT_ARRAY_MAX = 16
+
+
+def short_arrays(code: str, method: str) -> tuple[Callable[..., object], ...]:
+    """The method of the structs of 0, 1, ... values of one kind."""
+    return tuple(getattr(struct.Struct(f">{count}{code}"), method) for count in range(SHORT_ARRAY_MAX + 1))
+
+
+def read_uvarint(buf: Buffer, pos: int, first: int) -> tuple[int, int]:
+    """The rest of an unsigned varint of up to 32 bits whose first byte, over 127, is read already."""
+    value = first & 0x7F
+    for shift in (7, 14, 21, 28):
+        byte = buf[pos]
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > UINT32_MAX:
+                break
+            return value, pos
+    raise ProtocolError("a varint has more than 32 bits")
+
+
+def uvarint(value: int) -> bytes:
+    """An unsigned varint.
+
+    >>> uvarint(300).hex()
+    'ac02'
+    """
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+SMALL_UVARINTS = tuple(uvarint(value) for value in range(256))
+
+
+def read_tag(buf: Buffer, pos: int, previous: int) -> tuple[int, int, int]:
+    """(tag, where its value ends, where its value starts) of a tagged field: inside the buffer, tags rising."""
+    tag = buf[pos]
+    pos += 1
+    if tag > 127:
+        tag, pos = read_uvarint(buf, pos, tag)
+    if tag <= previous:
+        raise ProtocolError(f"tagged field {tag} comes after {previous}")
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_uvarint(buf, pos, size)
+    if size > len(buf) - pos:
+        raise ProtocolError(f"tagged field {tag} claims {size} bytes of {len(buf) - pos}")
+    return tag, pos + size, pos
+
+
+def skip_tags(buf: Buffer, pos: int, count: int) -> int:
+    """Pass over tagged fields that nobody here knows; the count's first byte is read already."""
+    if count > 127:
+        count, pos = read_uvarint(buf, pos, count)
+    if count * 2 > len(buf) - pos:
+        raise beyond("tagged fields", count, len(buf) - pos)
+    tag = -1
+    for _ in range(count):
+        tag, pos, _ = read_tag(buf, pos, tag)
+    return pos
+
+
+_set_int = UUID.__dict__["int"].__set__
+_set_is_safe = UUID.__dict__["is_safe"].__set__
+_new = object.__new__
+_int_from_bytes = int.from_bytes
+_UNKNOWN = SafeUUID.unknown
+
+
+def make_uuid(data: bytes) -> UUID:
+    """A UUID of its 16 bytes, without the checks that make UUID's constructor take a microsecond."""
+    made = _new(UUID)
+    _set_int(made, _int_from_bytes(data, "big"))
+    _set_is_safe(made, _UNKNOWN)
+    return made
+
+
+def records_length(records: Chunk | list[Chunk] | tuple[Chunk, ...]) -> int:
+    """Bytes of records, whether they are in memory, in a file, or in several pieces."""
+    if isinstance(records, (list, tuple)):
+        return sum(map(len, records))
+    return len(records)
+
+
+def put_records(
+    records: Chunk | list[Chunk] | tuple[Chunk, ...], parts: list[Buffer], chunks: list[Chunk]
+) -> list[Buffer]:
+    """Add records behind *parts*, bytes that still wait to be joined; the bytes that wait now."""
+    for piece in records if isinstance(records, (list, tuple)) else (records,):
+        if not isinstance(piece, FileSlice) and len(piece) < CHUNK_BYTES_MIN:
+            parts.append(piece)
+        elif len(piece) > 0:
+            chunks.append(b"".join(parts))
+            chunks.append(piece)
+            parts = []
+    return parts
+
+
+def beyond(what: str, claimed: int, left: int) -> ProtocolError:
+    """A length or a count that the frame can not hold."""
+    return ProtocolError(f"{what}: {claimed} claimed, {left} bytes left")
+
+
+def bad_length(what: str, length: int) -> ProtocolError:
+    """A length below zero: null where there can be none, or nonsense."""
+    return ProtocolError(f"{what}: null is not allowed" if length == -1 else f"{what}: length {length}")
