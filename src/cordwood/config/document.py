@@ -14,7 +14,7 @@ Kafka's names, kinds, defaults and ranges; where there is a difference, the line
 
 A broker takes its settings from a properties file (`cordwood serve --config server.properties`) and from its command
 line (`--set log.retention.hours=24`), which is stronger. A file written for Apache Kafka loads: settings without a
-meaning here are named in one warning each, and a name that nobody knows is refused with the nearest known one. Settings
+meaning here are named in a warning, and a name that nobody knows is refused with the nearest known one. Settings
 whose scope is *per-broker* or *cluster-wide* can be altered while the broker runs, with any Kafka tool.
 """
 

@@ -102,11 +102,15 @@ def is_foreign(name: str) -> bool:
 
 
 def without_effect(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """A line for each of the names given that has no effect here, with the reason.
+    """One line for each reason why some of the names given have no effect here, with those names.
 
-    >>> without_effect(["process.roles"], [])
-    ["process.roles has no effect: Kafka's own controllers are not part of this broker"]
+    >>> without_effect(["node.id", "process.roles", "controller.quorum.voters"], ["node.id"])
+    ["process.roles, controller.quorum.voters: no effect, Kafka's own controllers are not part of this broker"]
     """
     declared = frozenset(known)
-    reasons = {name: _NOT_YET.get(name) if name in declared else _reason(name) for name in names}
-    return [f"{name} has no effect: {reason}" for name, reason in reasons.items() if reason is not None]
+    by_reason: dict[str, list[str]] = {}
+    for name in names:
+        reason = _NOT_YET.get(name) if name in declared else _reason(name)
+        if reason is not None:
+            by_reason.setdefault(reason, []).append(name)
+    return [f"{', '.join(group)}: no effect, {reason}" for reason, group in by_reason.items()]
