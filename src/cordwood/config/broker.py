@@ -5,6 +5,7 @@ The defaults of topics are not repeated here: ``topic_defaults`` is a whole ``To
 loads, has no effect, and the broker says so.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Self
@@ -39,6 +40,10 @@ from .setting import (
 from .topic import TOPIC_SETTINGS, TopicConfig
 
 _CLUSTER_WIDE = Scope.CLUSTER_WIDE
+_OVERRIDES = Check(
+    lambda value: all(re.fullmatch(r"\s*\S+:[0-9]{1,9}\s*", part) for part in str(value).split(",") if value),
+    "a list of address:number",
+)
 
 
 @settings
@@ -173,7 +178,10 @@ class BrokerConfig:
         doc="The most connections to one broker from one address.",
     )
     max_connections_per_ip_overrides: Str = setting(
-        default="", scope=_CLUSTER_WIDE, doc="Other limits for some addresses, as address:number,address:number."
+        default="",
+        check=_OVERRIDES,
+        scope=_CLUSTER_WIDE,
+        doc="Other limits for some addresses, as address:number,address:number.",
     )
     max_connection_creation_rate: Int = setting(
         default=INT_MAX, check=at_least(0), scope=_CLUSTER_WIDE, doc="The most new connections in a second."
@@ -572,4 +580,6 @@ def _check_agreement(config: BrokerConfig, layers: Layers) -> None:
             f"socket.request.max.bytes, {config.socket_request_max_bytes}"
         )
     config.endpoints()
-    config.advertised_endpoints()
+    for endpoint in config.advertised_endpoints():
+        if endpoint.host in ("", "0.0.0.0", "::"):
+            raise ConfigError(f"advertised.listeners has {endpoint}; name a host that clients can reach")
