@@ -1,0 +1,145 @@
+"""The two brokers as processes: how each is started, when it answers, what it costs.
+
+Both get the same settings, a data directory of their own and a free port; Kafka gets the heap and the flags of its own
+start script and no log appender.
+"""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from . import peer, raw
+from .processes import Processes
+
+START_LIMIT_S: Final = 60.0
+POLL_S: Final = 0.002
+
+# The same on both sides. Anything else is each broker's default.
+SETTINGS: Final[Mapping[str, str]] = {"num.partitions": "4"}
+
+KAFKA_SETTINGS: Final = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={data}/logs
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+"""
+KAFKA_CLUSTER_ID: Final = "Y29yZHdvb2QtYmVuY2gtMQ"
+
+
+class StartError(Exception):
+    """A broker ended, or did not answer in time."""
+
+
+@dataclass(slots=True)
+class Broker:
+    """A running broker. `start_s` is the time from its start to its first Metadata answer."""
+
+    name: str
+    port: int
+    process: subprocess.Popen[bytes]
+    start_s: float
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def cpu_s(self) -> float:
+        """User and system time of the process and all its children so far."""
+        return sum(_cpu_s(process) for process in self._family())
+
+    def rss_bytes(self) -> int:
+        return sum(int(process.memory_info().rss) for process in self._family())
+
+    def _family(self) -> list[psutil.Process]:
+        parent = psutil.Process(self.process.pid)
+        return [parent, *parent.children(recursive=True)]
+
+
+Launch = Callable[[Processes, Path], Broker]
+
+
+def launch_cordwood(processes: Processes, data: Path) -> Broker:
+    port = free_port()
+    command = [
+        sys.executable,
+        "-m",
+        "cordwood",
+        "serve",
+        "--data",
+        str(data),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
+    for name, value in SETTINGS.items():
+        command += ["--set", f"{name}={value}"]
+    return _start(processes, "cordwood", command, port)
+
+
+def launch_kafka(processes: Processes, data: Path) -> Broker:
+    port, controller_port = free_port(), free_port()
+    settings = data / "server.properties"
+    data.mkdir(parents=True, exist_ok=True)
+    text = KAFKA_SETTINGS.format(port=port, controller_port=controller_port, data=data)
+    settings.write_text(text + "".join(f"{name}={value}\n" for name, value in SETTINGS.items()))
+    arguments = ["format", "-t", KAFKA_CLUSTER_ID, "-c", str(settings), "--ignore-formatted"]
+    for _ in processes.lines_of(peer.java_command("kafka.tools.StorageTool", arguments), name="format", limit_s=60):
+        pass
+    command = peer.java_command("kafka.Kafka", [str(settings)], heap=("-Xmx1G", "-Xms1G"))
+    return _start(processes, "kafka", command, port)
+
+
+# Ours first: the order of every round and of every table.
+SIDES: Final[Mapping[str, Launch]] = {"cordwood": launch_cordwood, "kafka": launch_kafka}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _start(processes: Processes, name: str, command: list[str], port: int) -> Broker:
+    begin = time.perf_counter()
+    process = processes.start(command, name=name)
+    while not _answers(port):
+        if time.perf_counter() - begin > START_LIMIT_S:
+            raise StartError(f"{name} did not answer within {START_LIMIT_S:.0f} s")
+        _wait_or_raise(process, name)
+    return Broker(name=name, port=port, process=process, start_s=time.perf_counter() - begin)
+
+
+def _answers(port: int) -> bool:
+    """Whether the broker answers Metadata and is itself in the answer."""
+    try:
+        with raw.RawConnection(port, timeout_s=5.0) as connection:
+            return raw.broker_count(connection.ask(raw.metadata_frame())) > 0
+    except (OSError, raw.RawError):
+        return False
+
+
+def _wait_or_raise(process: subprocess.Popen[bytes], name: str) -> None:
+    try:
+        code = process.wait(POLL_S)
+    except subprocess.TimeoutExpired:
+        return
+    raise StartError(f"{name} ended with {code} before it answered")
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)

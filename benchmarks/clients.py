@@ -1,0 +1,116 @@
+"""The load: Kafka's own Java tools, and our small Java program where no tool fits, as functions that return figures."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from . import peer
+from .brokers import Broker
+from .processes import Processes, ToolFailedError
+
+TOOL_LIMIT_S: Final = 600.0
+ADMIN_TIMEOUT_S: Final = 60.0
+LEADER_POLLS: Final = 1_000
+BENCH_CLIENT: Final = str(Path(__file__).parent / "java" / "BenchClient.java")
+STEADY_STATE: Final = re.compile(r"steady state records sent, ([\d.]+) records/sec \(([\d.]+) MB/sec\)")
+
+OnLine = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceLoad:
+    """What ProducerPerformance is asked to send; its first `warm_up` records do not count."""
+
+    records: int
+    record_bytes: int
+    batch_bytes: int
+    acks: str
+    warm_up: int
+
+    @property
+    def total_bytes(self) -> int:
+        return self.records * self.record_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyLoad:
+    """`fetch_wait_ms` 0 is what EndToEndLatency does: no fetch ever waits at the broker."""
+
+    warm_up: int
+    records: int
+    fetch_wait_ms: int
+    record_bytes: int = 100
+    acks: str = "all"
+
+
+class Clients:
+    """Runs tools against a broker, one at a time, and hands their output lines to `on_line`."""
+
+    def __init__(self, processes: Processes, on_line: OnLine) -> None:
+        self._processes = processes
+        self._on_line = on_line
+
+    def produce(self, broker: Broker, topic: str, load: ProduceLoad) -> float:
+        """Run ProducerPerformance; return its steady rate in MB (10⁶ bytes) a second."""
+        arguments = ["--topic", topic, "--num-records", str(load.records), "--record-size", str(load.record_bytes)]
+        arguments += ["--throughput", "-1", "--warmup-records", str(load.warm_up), "--reporting-interval", "1000"]
+        arguments += ["--bootstrap-server", broker.bootstrap, "--command-property"]
+        arguments += [f"acks={load.acks}", f"batch.size={load.batch_bytes}"]
+        lines = self._run("org.apache.kafka.tools.ProducerPerformance", arguments)
+        found = [match for line in lines if (match := STEADY_STATE.search(line))]
+        if not found:
+            raise ToolFailedError("ProducerPerformance printed no steady state:\n" + "\n".join(lines[-5:]))
+        return float(found[-1][1]) * load.record_bytes / 1e6
+
+    def consume(self, broker: Broker, topic: str, *, passes: int) -> tuple[float, int]:
+        """Read the whole topic `passes` times; return the last pass's MB a second and its bytes."""
+        figures = self._own("consume", broker.bootstrap, topic, str(passes))
+        return figures["bytes"] / 1e6 / figures["seconds"], int(figures["bytes"])
+
+    def latency(self, broker: Broker, topic: str, load: LatencyLoad) -> dict[str, float]:
+        sizes = (load.warm_up, load.records, load.record_bytes)
+        return self._own("latency", broker.bootstrap, topic, *map(str, sizes), load.acks, str(load.fetch_wait_ms))
+
+    def _own(self, *arguments: str) -> dict[str, float]:
+        lines = self._run(BENCH_CLIENT, list(arguments))
+        figures: dict[str, float] = json.loads(lines[-1])
+        return figures
+
+    def _run(self, main: str, arguments: list[str]) -> list[str]:
+        lines: list[str] = []
+        name = Path(main).suffix.strip(".")
+        for line in self._processes.lines_of(peer.java_command(main, arguments), name=name, limit_s=TOOL_LIMIT_S):
+            self._on_line(line)
+            lines.append(line)
+        return lines
+
+
+def create_topic(broker: Broker, topic: str, *, partitions: int) -> None:
+    """Create it and wait until every partition has a leader: Kafka answers a little before that."""
+    admin = _admin(broker)
+    futures = admin.create_topics([NewTopic(topic, partitions, 1)], operation_timeout=ADMIN_TIMEOUT_S)
+    futures[topic].result(ADMIN_TIMEOUT_S)
+    for _ in range(LEADER_POLLS):
+        found = admin.list_topics(topic, timeout=ADMIN_TIMEOUT_S).topics[topic].partitions
+        if len(found) == partitions and all(partition.leader >= 0 for partition in found.values()):
+            return
+    raise ToolFailedError(f"{broker.name} gave no leaders to {topic}")
+
+
+def delete_topic(broker: Broker, topic: str) -> None:
+    admin = _admin(broker)
+    try:
+        admin.delete_topics([topic], operation_timeout=ADMIN_TIMEOUT_S)[topic].result(ADMIN_TIMEOUT_S)
+    except KafkaException as error:
+        raise ToolFailedError(f"{broker.name} did not delete {topic}: {error}") from error
+
+
+def _admin(broker: Broker) -> AdminClient:
+    return AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 3})

@@ -1,0 +1,130 @@
+import java.io.IOException;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.ExecutionException;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/**
+ * The two measurements that no stock tool makes well enough, with Kafka's own Java client. One JSON line each.
+ *
+ * consume BOOTSTRAP TOPIC PASSES: reads every partition of the topic, by assignment, from its beginning to its end,
+ * PASSES times; the last pass is the measured one, those before warm the client up. (ConsumerPerformance needs groups;
+ * ConsoleConsumer reads one partition and its time holds the start of a JVM.)
+ *
+ * latency BOOTSTRAP TOPIC WARMUP COUNT SIZE ACKS FETCH_WAIT_MS: sends a record, waits for the acknowledgement, polls
+ * until the record arrives, and so on. (EndToEndLatency does the same but rounds its percentiles to milliseconds.)
+ */
+public final class BenchClient {
+    private static final Duration POLL = Duration.ofSeconds(10);
+
+    public static void main(String[] args) throws Exception {
+        switch (args[0]) {
+            case "consume" -> consume(args[1], args[2], Integer.parseInt(args[3]));
+            case "latency" -> latency(args[1], args[2], Integer.parseInt(args[3]), Integer.parseInt(args[4]),
+                Integer.parseInt(args[5]), args[6], args[7]);
+            default -> throw new IllegalArgumentException(args[0]);
+        }
+    }
+
+    private static void consume(String bootstrap, String topic, int passes) throws IOException {
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(bootstrap, "500")) {
+            List<TopicPartition> partitions = assignAll(consumer, topic);
+            long records = 0;
+            long bytes = 0;
+            double seconds = 0;
+            long expected = total(consumer.endOffsets(partitions)) - total(consumer.beginningOffsets(partitions));
+            for (int pass = 0; pass < passes; pass++) {
+                consumer.seekToBeginning(partitions);
+                records = 0;
+                bytes = 0;
+                long begin = System.nanoTime();
+                while (records < expected) {
+                    ConsumerRecords<byte[], byte[]> batch = consumer.poll(POLL);
+                    if (batch.isEmpty()) {
+                        throw new IllegalStateException("nothing arrived for " + POLL + " after " + records + " records");
+                    }
+                    records += batch.count();
+                    for (ConsumerRecord<byte[], byte[]> record : batch) {
+                        bytes += record.serializedValueSize();
+                    }
+                }
+                seconds = (System.nanoTime() - begin) / 1e9;
+            }
+            System.out.printf(Locale.ROOT, "{\"records\": %d, \"bytes\": %d, \"seconds\": %.6f}%n", records, bytes, seconds);
+        }
+    }
+
+    private static void latency(
+            String bootstrap, String topic, int warmUp, int count, int size, String acks, String fetchWaitMs)
+            throws ExecutionException, InterruptedException {
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(bootstrap, fetchWaitMs);
+             KafkaProducer<byte[], byte[]> producer = producer(bootstrap, acks)) {
+            List<TopicPartition> partitions = assignAll(consumer, topic);
+            consumer.seekToEnd(partitions);
+            partitions.forEach(consumer::position);
+            long[] nanos = new long[count];
+            for (int i = -warmUp; i < count; i++) {
+                byte[] value = new byte[size];
+                long begin = System.nanoTime();
+                producer.send(new ProducerRecord<>(topic, value)).get();
+                int arrived = 0;
+                while (arrived == 0) {
+                    arrived = consumer.poll(POLL).count();
+                }
+                long elapsed = System.nanoTime() - begin;
+                if (arrived != 1) {
+                    throw new IllegalStateException(arrived + " records where one was sent");
+                }
+                if (i >= 0) {
+                    nanos[i] = elapsed;
+                }
+            }
+            Arrays.sort(nanos);
+            System.out.printf(Locale.ROOT, "{\"p50_ms\": %.4f, \"p99_ms\": %.4f, \"p999_ms\": %.4f}%n",
+                percentile(nanos, 0.5), percentile(nanos, 0.99), percentile(nanos, 0.999));
+        }
+    }
+
+    private static double percentile(long[] sorted, double fraction) {
+        return sorted[(int) (sorted.length * fraction)] / 1e6;
+    }
+
+    private static long total(Map<TopicPartition, Long> offsets) {
+        return offsets.values().stream().mapToLong(Long::longValue).sum();
+    }
+
+    private static List<TopicPartition> assignAll(KafkaConsumer<byte[], byte[]> consumer, String topic) {
+        List<TopicPartition> partitions = consumer.partitionsFor(topic).stream()
+            .map(info -> new TopicPartition(info.topic(), info.partition()))
+            .toList();
+        consumer.assign(partitions);
+        return partitions;
+    }
+
+    private static KafkaConsumer<byte[], byte[]> consumer(String bootstrap, String fetchWaitMs) {
+        Properties properties = new Properties();
+        properties.put("bootstrap.servers", bootstrap);
+        properties.put("auto.offset.reset", "earliest");
+        properties.put("fetch.max.wait.ms", fetchWaitMs);
+        return new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    }
+
+    private static KafkaProducer<byte[], byte[]> producer(String bootstrap, String acks) {
+        Properties properties = new Properties();
+        properties.put("bootstrap.servers", bootstrap);
+        properties.put("acks", acks);
+        properties.put("linger.ms", "0");
+        return new KafkaProducer<>(properties, new ByteArraySerializer(), new ByteArraySerializer());
+    }
+}

@@ -1,0 +1,81 @@
+"""What is measured and what we want of it: the figures of a row, their targets, medians and ratios. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+MB: Final = 1_000_000
+GB: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One figure of a row. `bound` is the wanted ratio ours/Kafka's: at least it when more is better, else at most."""
+
+    key: str
+    title: str
+    unit: str
+    bound: float
+    more_is_better: bool = False
+
+    def meets(self, ratio: float) -> bool:
+        return ratio >= self.bound if self.more_is_better else ratio <= self.bound
+
+    @property
+    def target(self) -> str:
+        return f"{'≥' if self.more_is_better else '≤'} {self.bound:g}×"
+
+
+RATE: Final = Metric("rate", "throughput", "MB/s", 1.1, more_is_better=True)
+CPU_PER_GB: Final = Metric("cpu_per_gb", "broker CPU", "s/GB", 0.5)
+CPU_PER_REQUEST: Final = Metric("cpu_per_request", "broker CPU", "µs/request", 0.5)
+P50: Final = Metric("p50_ms", "p50", "ms", 1.0)
+P99: Final = Metric("p99_ms", "p99", "ms", 1.0)
+P999: Final = Metric("p999_ms", "p99.9", "ms", 1.0)
+RSS: Final = Metric("rss", "memory (RSS)", "MB", 0.1)
+START: Final = Metric("start", "start to first Metadata", "s", 0.1)
+IDLE_CPU: Final = Metric("idle_cpu", "broker CPU while idle", "% of a core", 0.5)
+IDLE_RSS: Final = Metric("idle_rss", "memory (RSS)", "MB", 0.1)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One metric of one row, with each side's value in every round."""
+
+    row: str
+    metric: Metric
+    ours: Sequence[float]
+    kafka: Sequence[float]
+
+    @property
+    def ours_median(self) -> float:
+        return median(self.ours)
+
+    @property
+    def kafka_median(self) -> float:
+        return median(self.kafka)
+
+    @property
+    def ratio(self) -> float:
+        """Ours by Kafka's; a Kafka figure of nothing counts as a tie when ours is nothing too."""
+        if self.kafka_median == 0:
+            return 1.0 if self.ours_median == 0 else float("inf")
+        return self.ours_median / self.kafka_median
+
+    @property
+    def met(self) -> bool:
+        return self.metric.meets(self.ratio)
+
+
+def figures(row: str, metrics: Sequence[Metric], rounds: Mapping[str, Sequence[Mapping[str, float]]]) -> list[Figure]:
+    """Turn what each side measured, round by round, into one figure per metric."""
+    return [
+        Figure(
+            row,
+            metric,
+            [seen[metric.key] for seen in rounds["cordwood"]],
+            [seen[metric.key] for seen in rounds["kafka"]],
+        )
+        for metric in metrics
+    ]

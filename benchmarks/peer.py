@@ -1,0 +1,127 @@
+"""Apache Kafka and its tools, fetched once through Maven and kept in a cache directory of the project.
+
+Owns the jars and the command line of a JVM; the broker process and the tools' output are others' business.
+The real-client tests use this module too.
+"""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+KAFKA_VERSION: Final = "4.3.1"
+ARTIFACTS: Final = ("kafka_2.13", "kafka-tools")
+CACHE: Final = Path(__file__).resolve().parent.parent / ".cache"
+
+# What Kafka's own start scripts pass to every JVM.
+PERFORMANCE_FLAGS: Final = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-XX:MaxInlineLevel=15",
+    "-Djava.awt.headless=true",
+)
+# For short commands: the least start-up and no second core taken by compiler or collector threads.
+SHORT_LIVED_FLAGS: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
+
+POM: Final = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>cordwood</groupId>
+  <artifactId>peer</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>{dependencies}</dependencies>
+</project>
+"""
+DEPENDENCY: Final = """
+    <dependency>
+      <groupId>org.apache.kafka</groupId>
+      <artifactId>{artifact}</artifactId>
+      <version>{version}</version>
+    </dependency>"""
+
+
+class PeerMissingError(Exception):
+    """Java or Maven is not on this machine, or Maven could not bring the jars. The message says what to do."""
+
+
+def java() -> str:
+    """The path of a JDK's `java` that can also compile a single source file."""
+    found = shutil.which("java")
+    if found is None or shutil.which("javac") is None:
+        raise PeerMissingError(
+            "Apache Kafka's tools need a JDK of version 17 or later: install one "
+            "(Debian: apt-get install default-jdk-headless maven; macOS: brew install openjdk maven)."
+        )
+    return found
+
+
+def kafka_jars() -> Path:
+    """The directory of Kafka's jars; made by Maven the first time (about 20 s), at once afterwards."""
+    jars = CACHE / f"kafka-{KAFKA_VERSION}"
+    if not jars.is_dir():
+        _download(jars)
+    return jars
+
+
+def classpath() -> str:
+    return f"{kafka_jars()}/*"
+
+
+def java_command(
+    main: str,
+    arguments: Sequence[str],
+    *,
+    flags: Sequence[str] = PERFORMANCE_FLAGS,
+    heap: Sequence[str] = ("-Xmx512M",),
+) -> list[str]:
+    """The command line that runs `main`, a class of the jars or the path of a single `.java` file."""
+    return [java(), *heap, *flags, "-cp", classpath(), main, *arguments]
+
+
+def java_version() -> str:
+    done = subprocess.run([java(), "-version"], capture_output=True, text=True, check=True)
+    return done.stderr.splitlines()[0]
+
+
+def _download(jars: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise PeerMissingError(
+            "Apache Kafka comes through Maven: install it (Debian: apt-get install maven; macOS: brew install maven)."
+        )
+    CACHE.mkdir(exist_ok=True)
+    # Filled aside and renamed, so that a half-made copy is never taken for a whole one, nor by two at once.
+    with tempfile.TemporaryDirectory(dir=CACHE) as work:
+        directory = Path(work)
+        (directory / "pom.xml").write_text(_pom())
+        done = subprocess.run(
+            [
+                maven,
+                "-q",
+                "-B",
+                "-ntp",
+                "dependency:copy-dependencies",
+                "-DincludeScope=runtime",
+                "-DoutputDirectory=jars",
+            ],
+            cwd=directory,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode != 0:
+            raise PeerMissingError(f"Maven could not fetch Apache Kafka {KAFKA_VERSION}:\n{done.stdout[-2000:]}")
+        try:
+            (directory / "jars").rename(jars)
+        except OSError:
+            assert jars.is_dir()  # somebody else was first
+
+
+def _pom() -> str:
+    return POM.format(
+        dependencies="".join(DEPENDENCY.format(artifact=artifact, version=KAFKA_VERSION) for artifact in ARTIFACTS)
+    )

@@ -1,0 +1,168 @@
+"""The rows of the table that a Java client loads: produce, consume, latency, a thousand partitions.
+
+A row is prepared once for each broker, measured many times, and finished. Every measurement of a produce row has a
+topic of its own, so that no round meets the log of an earlier one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from .brokers import Broker
+from .clients import Clients, LatencyLoad, ProduceLoad, create_topic, delete_topic
+from .metrics import CPU_PER_GB, GB, P50, P99, P999, RATE, Metric
+from .processes import ToolFailedError
+from .scale import Scale
+
+PARTITIONS: Final = 4
+MANY_PARTITIONS: Final = 1_000
+
+
+class Row(Protocol):
+    """One measurement, made on both brokers in turn."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def metrics(self) -> Sequence[Metric]: ...
+    def prepare(self, broker: Broker) -> None: ...
+    def measure(self, broker: Broker) -> Mapping[str, float]: ...
+    def finish(self, broker: Broker) -> None: ...
+
+
+@dataclass(slots=True)
+class ProduceRow:
+    key: str
+    title: str
+    clients: Clients
+    load: ProduceLoad
+    metrics: Sequence[Metric] = (RATE, CPU_PER_GB)
+    _topics: int = field(default=0)
+
+    def prepare(self, broker: Broker) -> None:
+        """Nothing: each measurement makes its topic."""
+
+    def measure(self, broker: Broker) -> Mapping[str, float]:
+        self._topics += 1
+        topic = f"bench-{self.key}-{self._topics}"
+        create_topic(broker, topic, partitions=PARTITIONS)
+        before = broker.cpu_s()
+        rate = self.clients.produce(broker, topic, self.load)
+        cpu_s = broker.cpu_s() - before
+        delete_topic(broker, topic)
+        return {RATE.key: rate, CPU_PER_GB.key: cpu_s * GB / self.load.total_bytes}
+
+    def finish(self, broker: Broker) -> None:
+        """Nothing is left."""
+
+
+@dataclass(slots=True)
+class ConsumeRow:
+    key: str
+    title: str
+    clients: Clients
+    load: ProduceLoad
+    partitions: int
+    passes: int
+    metrics: Sequence[Metric] = (RATE, CPU_PER_GB)
+
+    def prepare(self, broker: Broker) -> None:
+        create_topic(broker, self._topic, partitions=self.partitions)
+        self.clients.produce(broker, self._topic, self.load)
+
+    def measure(self, broker: Broker) -> Mapping[str, float]:
+        before = broker.cpu_s()
+        rate, size = self.clients.consume(broker, self._topic, passes=self.passes)
+        cpu_s = broker.cpu_s() - before
+        if size != self.load.total_bytes:
+            raise ToolFailedError(f"{broker.name}: {size:,} bytes read where {self.load.total_bytes:,} were written")
+        return {RATE.key: rate, CPU_PER_GB.key: cpu_s * GB / (size * self.passes)}
+
+    def finish(self, broker: Broker) -> None:
+        delete_topic(broker, self._topic)
+
+    @property
+    def _topic(self) -> str:
+        return f"bench-{self.key}"
+
+
+@dataclass(slots=True)
+class LatencyRow:
+    key: str
+    title: str
+    clients: Clients
+    load: LatencyLoad
+    partitions: int
+    metrics: Sequence[Metric] = (P50, P99, P999)
+
+    def prepare(self, broker: Broker) -> None:
+        create_topic(broker, self._topic, partitions=self.partitions)
+
+    def measure(self, broker: Broker) -> Mapping[str, float]:
+        return self.clients.latency(broker, self._topic, self.load)
+
+    def finish(self, broker: Broker) -> None:
+        delete_topic(broker, self._topic)
+
+    @property
+    def _topic(self) -> str:
+        return f"bench-{self.key}"
+
+
+def load_rows(clients: Clients, scale: Scale) -> list[Row]:
+    """Every row that a Java client loads, in the order of the table."""
+    return [*_produce_rows(clients, scale), *_consume_rows(clients, scale), *_latency_rows(clients, scale)]
+
+
+def warm_up_load(scale: Scale) -> ProduceLoad:
+    """Sent to both brokers before anything counts: small batches, so that every path of a request gets compiled."""
+    return _small(2 * scale.produce_small_records, batch_bytes=8 * 1024, acks="1")
+
+
+def _produce_rows(clients: Clients, scale: Scale) -> list[Row]:
+    small = scale.produce_small_records
+    return [
+        ProduceRow(
+            "produce-8k", "produce 100 B, batch 8 KB, acks 1", clients, _small(small, batch_bytes=8 * 1024, acks="1")
+        ),
+        ProduceRow(
+            "produce-64k",
+            "produce 100 B, batch 64 KB, acks all",
+            clients,
+            _small(small, batch_bytes=64 * 1024, acks="all"),
+        ),
+        ProduceRow("produce-1k", "produce 1 KB, batch 128 KB, acks all", clients, _large(scale.produce_large_records)),
+    ]
+
+
+def _consume_rows(clients: Clients, scale: Scale) -> list[Row]:
+    small = _small(scale.consume_records, batch_bytes=64 * 1024, acks="all")
+    large = _large(scale.consume_records // 5)
+    many = _large(scale.partition_records)
+    passes = scale.consume_passes
+    return [
+        ConsumeRow("consume", "consume 100 B, by assignment", clients, small, PARTITIONS, passes),
+        ConsumeRow("consume-1k", "consume 1 KB, by assignment", clients, large, PARTITIONS, passes),
+        ConsumeRow("partitions", "consume 1 KB from 1,000 partitions", clients, many, MANY_PARTITIONS, passes),
+    ]
+
+
+def _latency_rows(clients: Clients, scale: Scale) -> list[Row]:
+    polled = LatencyLoad(warm_up=scale.latency_warm_up, records=scale.latency_records, fetch_wait_ms=0)
+    parked = LatencyLoad(warm_up=scale.latency_warm_up, records=scale.latency_records, fetch_wait_ms=500)
+    few = LatencyLoad(warm_up=scale.latency_warm_up // 2, records=scale.latency_records // 4, fetch_wait_ms=500)
+    return [
+        LatencyRow("latency", "end to end", clients, polled, 1),
+        LatencyRow("latency-parked", "end to end, long poll", clients, parked, 1),
+        LatencyRow("latency-partitions", "end to end, 1,000 partitions", clients, few, MANY_PARTITIONS, (P50, P99)),
+    ]
+
+
+def _small(records: int, *, batch_bytes: int, acks: str) -> ProduceLoad:
+    return ProduceLoad(records=records, record_bytes=100, batch_bytes=batch_bytes, acks=acks, warm_up=records // 4)
+
+
+def _large(records: int) -> ProduceLoad:
+    return ProduceLoad(records=records, record_bytes=1024, batch_bytes=128 * 1024, acks="all", warm_up=records // 4)

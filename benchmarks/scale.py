@@ -1,0 +1,59 @@
+"""How much load a run makes: everything a full run and a quick one differ in."""
+
+from dataclasses import dataclass
+from typing import Final
+
+ROW_KEYS: Final = (
+    *("start", "produce-8k", "produce-64k", "produce-1k", "consume", "consume-1k", "partitions"),
+    *("latency", "latency-parked", "latency-partitions", "connections", "memory", "growth"),
+)
+LEFT_OUT_WHEN_QUICK: Final = ("consume-1k", "partitions", "latency-parked", "latency-partitions")
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    rows: tuple[str, ...]
+    unmeasured_rounds: int
+    produce_small_records: int
+    produce_large_records: int
+    consume_records: int
+    consume_passes: int
+    latency_warm_up: int
+    latency_records: int
+    partition_records: int
+    idle_s: float
+    active_s: float
+    growth_bytes: tuple[int, ...]
+    growth_requests: int
+
+
+FULL: Final = Scale(
+    rows=ROW_KEYS,
+    unmeasured_rounds=1,
+    produce_small_records=5_000_000,
+    produce_large_records=1_500_000,
+    consume_records=5_000_000,
+    consume_passes=3,
+    latency_warm_up=3_000,
+    latency_records=10_000,
+    partition_records=500_000,
+    idle_s=5.0,
+    active_s=10.0,
+    growth_bytes=(10**6, 10**7, 10**8, 10**9, 10**10),
+    growth_requests=20_000,
+)
+QUICK: Final = Scale(
+    rows=tuple(key for key in ROW_KEYS if key not in LEFT_OUT_WHEN_QUICK),
+    unmeasured_rounds=0,
+    produce_small_records=1_500_000,
+    produce_large_records=300_000,
+    consume_records=1_000_000,
+    consume_passes=2,
+    latency_warm_up=500,
+    latency_records=2_000,
+    partition_records=100_000,
+    idle_s=2.0,
+    active_s=3.0,
+    growth_bytes=(10**6, 10**7, 10**8, 5 * 10**8),
+    growth_requests=4_000,
+)
