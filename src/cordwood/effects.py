@@ -41,8 +41,9 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Remove files or directories that nothing refers to any more, off the main thread. No answer is needed."""
+    """Remove files or directories that nothing refers to any more, off the main thread; answer with ``removed``."""
 
+    token: int
     paths: Sequence[str]
 
 

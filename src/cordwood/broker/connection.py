@@ -5,7 +5,7 @@ same connection is served in the meantime, but its reply waits for its turn, as 
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cordwood.ids import ConnectionId
@@ -42,7 +42,7 @@ class Connection:
 class Call:
     """One request on its way to a reply: what it asked, and the place of its reply in the order."""
 
-    __slots__ = ("api_key", "api_version", "client_id", "connection", "correlation_id", "frame")
+    __slots__ = ("abandon", "api_key", "api_version", "client_id", "connection", "correlation_id", "frame")
 
     def __init__(
         self, connection: Connection, api_key: int, api_version: int, correlation_id: int, client_id: str | None
@@ -53,3 +53,6 @@ class Call:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.frame: Sequence[Chunk] | None = None
+        """The finished reply, while it waits for its turn."""
+        self.abandon: Callable[[], None] | None = None
+        """What to undo if the client goes away first."""

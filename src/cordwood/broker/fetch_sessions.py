@@ -8,7 +8,7 @@ Invariants (``check``): a session's partitions are registered with the local par
 of news that is not in the session.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from cordwood.ids import TopicId, TopicName
@@ -58,23 +58,31 @@ class FetchPartition:
         if reader.waiter is not None:
             reader.waiter.arrived(size)
 
-    def watch(self, local: Partition | None) -> None:
+    def attach(self, local: Partition | None) -> None:
+        """Read from this replica from now on; None: the partition is not here."""
         if self.local is not local:
-            if self.local is not None:
-                self.local.watchers.pop(self, None)
+            self.unwatch()
             self.local = local
-            if local is not None:
-                local.watchers[self] = None
+
+    def watch(self) -> None:
+        """Have the partition tell when there is news."""
+        if self.local is not None:
+            self.local.watchers[self] = None
+
+    def unwatch(self) -> None:
+        if self.local is not None:
+            self.local.watchers.pop(self, None)
 
 
 class Waiter:
     """A fetch that waits until enough bytes have come, or its time is up."""
 
-    __slots__ = ("missing_bytes", "ready")
+    __slots__ = ("complete", "missing_bytes", "ready")
 
-    def __init__(self, missing_bytes: int, ready: "dict[Waiter, None]") -> None:
+    def __init__(self, missing_bytes: int, ready: "dict[Waiter, None]", complete: Callable[[], None]) -> None:
         self.missing_bytes = missing_bytes
         self.ready = ready
+        self.complete = complete
 
     def arrived(self, size: int) -> None:
         self.missing_bytes -= size
@@ -107,18 +115,19 @@ class Reader:
         gone = self.partitions.pop((topic, index), None)
         if gone is not None:
             self.news.pop(gone, None)
-            gone.watch(None)
+            gone.unwatch()
 
     def close(self) -> None:
         for partition in self.partitions.values():
-            partition.watch(None)
+            partition.unwatch()
         self.partitions.clear()
         self.news.clear()
         self.waiter = None
 
     def check(self) -> None:
-        for partition in self.partitions.values():
-            assert partition.local is None or partition in partition.local.watchers
+        if self.id != NO_SESSION and self.waiter is None:
+            for partition in self.partitions.values():
+                assert partition in self.news or partition.local is None or partition in partition.local.watchers
         assert all(self.partitions.get((p.topic, p.index)) is p for p in self.news)
 
 
@@ -134,7 +143,7 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def __iter__(self) -> Iterable[Reader]:  # type: ignore[misc]
+    def __iter__(self) -> Iterator[Reader]:
         return iter(self._sessions.values())
 
     def get(self, session_id: int) -> Reader | None:

@@ -1,0 +1,222 @@
+"""One broker: the place where events come in and effects go out.
+
+Every public method that takes ``now`` is an event. It changes what this broker knows, and returns what the driver must
+do. Nothing here waits; a request that can not be answered yet is parked and answered by a later event.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cordwood.broker import dispatch
+from cordwood.broker.connection import Call, Connection, Peer
+from cordwood.broker.fetch_sessions import FetchSessions, Waiter
+from cordwood.broker.limits import ConnectionLimits
+from cordwood.broker.producer_ids import ProducerIds
+from cordwood.broker.proposals import Done, Plan, Proposals
+from cordwood.broker.replicas import Replicas
+from cordwood.broker.settings import Settings
+from cordwood.broker.timers import Timers
+from cordwood.cluster.image import BrokerInfo, MetadataImage
+from cordwood.config import BrokerConfig
+from cordwood.effects import Close, Effect, Send
+from cordwood.errors import CordwoodError, ProtocolError
+from cordwood.ids import ConnectionId, NodeId
+from cordwood.ports import Entropy, Instant, Logger, Node
+from cordwood.wire.frame import response_frame
+
+FETCH_SESSION_EVICTION_MS = 120_000  # Kafka's min.incremental.fetch.session.eviction.ms, which it does not let one set
+
+
+class Identity(NamedTuple):
+    """Who this broker is."""
+
+    node: NodeId
+    rack: str | None
+
+
+class Broker:
+    """The state of one broker, and its events."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        image: MetadataImage,
+        replicas: Replicas,
+        entropy: Entropy,
+        logger: Logger,
+        now: Instant,
+    ) -> None:
+        self.settings = settings
+        self.image = image
+        self.replicas = replicas
+        self.entropy = entropy
+        self.logger = logger
+        self.now = now
+        self.node = NodeId(settings.config.node_id)
+        self.effects: list[Effect] = []
+        self.timers = Timers()
+        self.proposals = Proposals()
+        self.producer_ids = ProducerIds()
+        self.connections: dict[ConnectionId, Connection] = {}
+        self.limits = ConnectionLimits()
+        self.sessions = FetchSessions(
+            self.config.max_incremental_fetch_session_cache_slots, FETCH_SESSION_EVICTION_MS, entropy
+        )
+        self.ready: dict[Waiter, None] = {}
+        """Parked fetches that have what they waited for; answered at the end of the event that brought it."""
+
+    @property
+    def config(self) -> BrokerConfig:
+        return self.settings.config
+
+    # ------------------------------------------------------------------ events
+
+    def start(self, now: Instant) -> list[Effect]:
+        self.now = now
+        self.replicas.start(self)
+        idle_ms = self.config.connections_max_idle_ms
+        if idle_ms >= 0:
+            self.timers.every(max(min(idle_ms // 4, 30_000), 10), self._close_idle, now=now)
+        return self._take_effects()
+
+    def connected(self, connection_id: ConnectionId, peer: Peer, now: Instant) -> Connection | None:
+        """A client has connected; None if it must go again at once."""
+        reason = self.limits.admit(peer, self.config, now)
+        if reason is not None:
+            self.logger.warning("a connection from %s is refused: %s", peer.host, reason)
+            return None
+        connection = Connection(connection_id, peer, now.mono_ms)
+        self.connections[connection_id] = connection
+        return connection
+
+    def received(self, connection: Connection, frame: memoryview, now: Instant) -> list[Effect]:
+        """A whole request, without its length prefix. *frame* is the driver's again when this returns."""
+        self.now = now
+        connection.active_ms = now.mono_ms
+        try:
+            dispatch.serve(self, connection, frame)
+        except ProtocolError as error:
+            self.close(connection, str(error))
+        return self._take_effects()
+
+    def disconnected(self, connection: Connection, now: Instant) -> list[Effect]:
+        self.now = now
+        connection.closed = True
+        del self.connections[connection.id]
+        self.limits.leave(connection.peer)
+        for call in connection.waiting:
+            if call.abandon is not None:
+                call.abandon()
+        connection.waiting.clear()
+        return self._take_effects()
+
+    def tick(self, now: Instant) -> list[Effect]:
+        self.now = now
+        self.timers.run_due(now)
+        return self._take_effects()
+
+    def metadata_written(self, token: int, nodes: Sequence[Node], now: Instant) -> list[Effect]:
+        """The store did what a proposal asked for."""
+        self.now = now
+        delta = self.image.apply(nodes, self.proposals.deleted_by(token))
+        if delta.broker_configs:
+            self.settings.reload(self.image)
+        self.replicas.apply(self, delta)
+        self.proposals.accepted(token)
+        return self._take_effects()
+
+    def metadata_refused(self, token: int, reason: CordwoodError, now: Instant) -> list[Effect]:
+        self.now = now
+        self.proposals.refused(token, reason, self.effects)
+        return self._take_effects()
+
+    def synced(self, token: int, now: Instant) -> list[Effect]:
+        """Files that a ``Sync`` named are on the disk."""
+        self.now = now
+        self.replicas.syncs.done(token, self.effects)
+        return self._take_effects()
+
+    def removed(self, token: int, now: Instant) -> list[Effect]:
+        """Files that a ``Remove`` named are gone."""
+        self.now = now
+        self.replicas.removed(self, token)
+        return self._take_effects()
+
+    def shut_down(self, now: Instant) -> None:
+        """The last event: bring all logs to the disk, and note that they need no recovery."""
+        self.now = now
+        self.replicas.close(now)
+
+    def next_deadline(self) -> int | None:
+        """When the next ``tick`` is due, on the monotonic clock."""
+        return self.timers.next_deadline()
+
+    # ------------------------------------------------------------------ what handlers use
+
+    def reply(self, call: Call, response: object) -> None:
+        """Answer a call. The answer leaves when those of all earlier calls on its connection have."""
+        connection = call.connection
+        if connection.closed:
+            return
+        call.frame = response_frame(
+            correlation_id=call.correlation_id, api_key=call.api_key, api_version=call.api_version, message=response
+        )
+        self._send_finished(connection)
+
+    def finish_silently(self, call: Call) -> None:
+        """End a call that has no answer (Produce with acks=0)."""
+        call.frame = ()
+        self._send_finished(call.connection)
+
+    def _send_finished(self, connection: Connection) -> None:
+        waiting = connection.waiting
+        while waiting and (frame := waiting[0].frame) is not None:
+            waiting.popleft()
+            if frame:
+                self.effects.append(Send(connection.id, frame))
+        connection.active_ms = self.now.mono_ms
+
+    def close(self, connection: Connection, reason: str) -> None:
+        self.effects.append(Close(connection.id, reason))
+
+    def propose(self, plan: Plan, done: Done) -> None:
+        """Change the metadata: see ``proposals``."""
+        self.proposals.submit(plan, done, self.effects)
+
+    def brokers(self, call: Call) -> list[BrokerInfo]:
+        """The live brokers, with the addresses to tell this client: advertised, or the one that it dialled."""
+        advertised = self.config.advertised_endpoints()
+        if advertised:
+            host, port = advertised[0].host, advertised[0].port
+        else:
+            host, port = call.connection.peer.local_host, call.connection.peer.local_port
+        return [BrokerInfo(self.node, host, port, self.config.broker_rack)]
+
+    def live_nodes(self) -> list[NodeId]:
+        return [self.node]
+
+    # ------------------------------------------------------------------ the end of every event
+
+    def _take_effects(self) -> list[Effect]:
+        while self.ready:
+            waiter = next(iter(self.ready))
+            del self.ready[waiter]
+            waiter.complete()
+        effects, self.effects = self.effects, []
+        return effects
+
+    def _close_idle(self, now: Instant) -> None:
+        oldest_ms = now.mono_ms - self.config.connections_max_idle_ms
+        for connection in self.connections.values():
+            if connection.active_ms < oldest_ms and not connection.waiting:
+                self.close(connection, f"nothing happened for {self.config.connections_max_idle_ms} ms")
+
+    def check(self) -> None:
+        """All invariants of the broker's state."""
+        self.image.check()
+        self.sessions.check()
+        self.replicas.check()
+        for connection in self.connections.values():
+            connection.check()
+            assert not connection.closed

@@ -1,0 +1,57 @@
+"""One module for each API. This is the list of what is served."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from cordwood.broker.connection import Call
+from cordwood.broker.handlers import (
+    alter_configs,
+    api_versions,
+    create_partitions,
+    create_topics,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_producers,
+    describe_topic_partitions,
+    fetch,
+    find_coordinator,
+    incremental_alter_configs,
+    init_producer_id,
+    list_config_resources,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+)
+
+if TYPE_CHECKING:
+    from cordwood.broker.broker import Broker
+
+Handler = Callable[["Broker", Call, Any], object | None]
+"""A handler returns its response, or None if it has parked the call and will reply later."""
+
+HANDLERS: dict[int, Handler] = {
+    0: produce.handle,
+    1: fetch.handle,
+    2: list_offsets.handle,
+    3: metadata.handle,
+    10: find_coordinator.handle,
+    18: api_versions.handle,
+    19: create_topics.handle,
+    20: delete_topics.handle,
+    21: delete_records.handle,
+    22: init_producer_id.handle,
+    23: offset_for_leader_epoch.handle,
+    32: describe_configs.handle,
+    33: alter_configs.handle,
+    35: describe_log_dirs.handle,
+    37: create_partitions.handle,
+    44: incremental_alter_configs.handle,
+    60: describe_cluster.handle,
+    61: describe_producers.handle,
+    74: list_config_resources.handle,
+    75: describe_topic_partitions.handle,
+}

@@ -1,0 +1,50 @@
+"""ApiVersions (18), versions 0-4: what this broker serves.
+
+A version that we do not know is answered as version 0, with UNSUPPORTED_VERSION and the list, so that the client can ask
+again in a version that both know (KIP-511). The answer's header is never the flexible one: the client has yet to learn
+what we speak.
+
+Produce is listed from version 0, although 0 to 2 are refused: librdkafka takes a higher minimum for a broker that knows
+no compression (KAFKA-18659).
+"""
+
+import re
+from typing import TYPE_CHECKING
+
+from cordwood.broker.connection import Call
+from cordwood.errors import Error
+from cordwood.wire.messages import ApiVersionsRequest, ApiVersionsResponse, ApiVersionsResponseApi
+from cordwood.wire.registry import APIS
+
+if TYPE_CHECKING:
+    from cordwood.broker.broker import Broker
+
+PRODUCE = 0
+
+_SOFTWARE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
+
+
+def handle(broker: "Broker", call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    if call.api_version >= 3:
+        name, version = request.client_software_name, request.client_software_version
+        if not _SOFTWARE.fullmatch(name) or not _SOFTWARE.fullmatch(version):
+            return ApiVersionsResponse(error_code=Error.INVALID_REQUEST)
+        call.connection.software = f"{name}/{version}"
+    return ApiVersionsResponse(api_keys=served())
+
+
+def unsupported_version() -> ApiVersionsResponse:
+    return ApiVersionsResponse(error_code=Error.UNSUPPORTED_VERSION, api_keys=served())
+
+
+def served() -> list[ApiVersionsResponseApi]:
+    from cordwood.broker.handlers import HANDLERS
+
+    return [
+        ApiVersionsResponseApi(
+            api_key=key,
+            min_version=0 if key == PRODUCE else APIS[key].versions.start,
+            max_version=APIS[key].versions.stop - 1,
+        )
+        for key in sorted(HANDLERS)
+    ]

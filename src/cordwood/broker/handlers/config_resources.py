@@ -1,0 +1,42 @@
+"""What the config APIs share: which things have settings, and how to find them."""
+
+from typing import TYPE_CHECKING
+
+from cordwood.cluster.image import TopicInfo
+from cordwood.cluster.layout import DEFAULT_BROKER, broker_config_path, topic_config_path
+from cordwood.cluster.topic_names import check_name
+from cordwood.errors import Error, Refused
+
+if TYPE_CHECKING:
+    from cordwood.broker.broker import Broker
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+
+
+def find_topic(broker: "Broker", name: str) -> TopicInfo:
+    topic = broker.image.topics.get(check_name(name))
+    if topic is None:
+        raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{name}'.")
+    return topic
+
+
+def check_broker_name(broker: "Broker", name: str) -> bool:
+    """Is it about all brokers (an empty name)? A broker other than this one is refused."""
+    if not name:
+        return True
+    if name != str(broker.node):
+        raise Refused(Error.INVALID_REQUEST, f"This is broker {broker.node}; ask broker {name} itself.")
+    return False
+
+
+def unserved(resource_type: int) -> Refused:
+    return Refused(Error.INVALID_REQUEST, f"Resources of type {resource_type} have no settings here.")
+
+
+def config_path(broker: "Broker", resource_type: int, name: str) -> str:
+    """Where the altered settings of a topic, of this broker or of all brokers are kept."""
+    if resource_type == TOPIC:
+        return topic_config_path(find_topic(broker, name).name)
+    if resource_type != BROKER:
+        raise unserved(resource_type)
+    return broker_config_path(DEFAULT_BROKER if check_broker_name(broker, name) else name)

@@ -1,0 +1,112 @@
+"""CreateTopics (19), versions 2-7: new topics, each by itself: one that is refused does not hold up the others.
+
+- 4: -1 for the numbers of partitions and replicas means the broker's defaults; 5: the answer shows the topic's settings.
+- 7: and its id. ``validate_only`` checks everything and creates nothing.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cordwood.broker.connection import Call
+from cordwood.cluster.controller import TopicPlan, create_topic, plan_topic
+from cordwood.config import checked_topic, describe_topic
+from cordwood.errors import Error, Refused
+from cordwood.ids import NO_TOPIC_ID
+from cordwood.ports import StoreOp
+from cordwood.wire.messages import (
+    CreateTopicsRequest,
+    CreateTopicsRequestTopic,
+    CreateTopicsResponse,
+    CreateTopicsResponseConfig,
+    CreateTopicsResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from cordwood.broker.broker import Broker
+
+
+def handle(broker: "Broker", call: Call, request: CreateTopicsRequest) -> None:
+    plans: dict[str, TopicPlan | Refused] = {}
+
+    def plan() -> Sequence[StoreOp]:
+        plans.clear()
+        plans.update(_plan_all(broker, call, request))
+        if request.validate_only:
+            return []
+        return [op for planned in plans.values() if isinstance(planned, TopicPlan) for op in create_topic(planned)]
+
+    def done(refusal: Refused | None) -> None:
+        topics = [_answer(broker, name, refusal or planned, request.validate_only) for name, planned in plans.items()]
+        broker.reply(call, CreateTopicsResponse(topics=topics))
+
+    broker.propose(plan, done)
+
+
+def _plan_all(broker: "Broker", call: Call, request: CreateTopicsRequest) -> dict[str, TopicPlan | Refused]:
+    counts = Counter(topic.name for topic in request.topics)
+    plans: dict[str, TopicPlan | Refused] = {}
+    for topic in request.topics:
+        if counts[topic.name] > 1:
+            plans[topic.name] = Refused(Error.INVALID_REQUEST, f"Topic '{topic.name}' is named twice in one request.")
+            continue
+        try:
+            plans[topic.name] = _plan(broker, call, topic)
+        except Refused as refusal:
+            plans[topic.name] = refusal
+    _refuse_collisions(plans)
+    return plans
+
+
+def _refuse_collisions(plans: dict[str, TopicPlan | Refused]) -> None:
+    """Two new names of one request may collide with each other too."""
+    seen: dict[str, str] = {}
+    for name, planned in plans.items():
+        if isinstance(planned, TopicPlan):
+            other = seen.setdefault(name.replace(".", "_"), name)
+            if other != name:
+                plans[name] = Refused(Error.INVALID_TOPIC, f"Topic '{name}' collides with '{other}': '.' and '_' count as one.")
+
+
+def _plan(broker: "Broker", call: Call, topic: CreateTopicsRequestTopic) -> TopicPlan:
+    manual = {assignment.partition_index: assignment.broker_ids for assignment in topic.assignments}
+    if len(manual) < len(topic.assignments):
+        raise Refused(Error.INVALID_REPLICA_ASSIGNMENT, "A partition is assigned twice.")
+    partitions, replicas = topic.num_partitions, topic.replication_factor
+    if not manual:
+        partitions = broker.config.num_partitions if partitions == -1 else partitions
+        replicas = broker.config.default_replication_factor if replicas == -1 else replicas
+    config = {setting.name: setting.value for setting in topic.configs}
+    return plan_topic(
+        broker.image,
+        broker.live_nodes(),
+        broker.entropy,
+        name=topic.name,
+        partitions=partitions,
+        replicas=replicas,
+        manual=manual,
+        config=checked_topic(config, broker.settings.layers),
+    )
+
+
+def _answer(
+    broker: "Broker", name: str, planned: TopicPlan | Refused, validate_only: bool
+) -> CreateTopicsResponseTopic:
+    if isinstance(planned, Refused):
+        return CreateTopicsResponseTopic(name=name, error_code=planned.error, error_message=planned.message)
+    return CreateTopicsResponseTopic(
+        name=name,
+        topic_id=NO_TOPIC_ID if validate_only else planned.id,
+        num_partitions=len(planned.assignment),
+        replication_factor=len(planned.assignment[0]),
+        configs=[
+            CreateTopicsResponseConfig(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.source,
+                is_sensitive=entry.sensitive,
+            )
+            for entry in describe_topic(planned.config, broker.settings.layers)
+        ],
+    )

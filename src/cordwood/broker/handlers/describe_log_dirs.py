@@ -1,0 +1,57 @@
+"""DescribeLogDirs (35), versions 1-5: how much each partition takes on the disk, and how full the disk is.
+
+- 3: a top-level error code; 4: the size of the volume and what is free of it; 5: whether the directory is cordoned.
+"""
+
+from typing import TYPE_CHECKING
+
+from cordwood.broker.connection import Call
+from cordwood.ids import TopicName
+from cordwood.wire.messages import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResponseDir,
+    DescribeLogDirsResponsePartition,
+    DescribeLogDirsResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from cordwood.broker.broker import Broker
+
+
+def handle(broker: "Broker", call: Call, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    wanted = _wanted(broker, request)
+    total, free = broker.replicas.directory.usage()
+    return DescribeLogDirsResponse(
+        results=[
+            DescribeLogDirsResponseDir(
+                log_dir=broker.replicas.directory_name,
+                topics=[_topic(broker, name, indexes) for name, indexes in sorted(wanted.items())],
+                total_bytes=total,
+                usable_bytes=free,
+            )
+        ]
+    )
+
+
+def _wanted(broker: "Broker", request: DescribeLogDirsRequest) -> dict[TopicName, list[int]]:
+    """The partitions asked for that are here; null asks for all."""
+    here = broker.replicas.by_name
+    if request.topics is None:
+        return {name: sorted(partitions) for name, partitions in here.items()}
+    return {
+        TopicName(topic.topic): [index for index in topic.partitions if index in here[TopicName(topic.topic)]]
+        for topic in request.topics
+        if topic.topic in here
+    }
+
+
+def _topic(broker: "Broker", name: TopicName, indexes: list[int]) -> DescribeLogDirsResponseTopic:
+    partitions = broker.replicas.by_name[name]
+    return DescribeLogDirsResponseTopic(
+        name=name,
+        partitions=[
+            DescribeLogDirsResponsePartition(partition_index=index, partition_size=partitions[index].log.size)
+            for index in indexes
+        ],
+    )

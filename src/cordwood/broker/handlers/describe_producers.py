@@ -1,0 +1,53 @@
+"""DescribeProducers (61), version 0: the producers that a partition remembers."""
+
+from typing import TYPE_CHECKING
+
+from cordwood.broker.connection import Call
+from cordwood.errors import Refused
+from cordwood.ids import TopicName
+from cordwood.wire.messages import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersResponsePartition,
+    DescribeProducersResponseProducer,
+    DescribeProducersResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from cordwood.broker.broker import Broker
+
+
+def handle(broker: "Broker", call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            DescribeProducersResponseTopic(
+                name=topic.name,
+                partitions=[_answer(broker, TopicName(topic.name), index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(broker: "Broker", topic: TopicName, index: int) -> DescribeProducersResponsePartition:
+    try:
+        partition = broker.replicas.get(topic, index)
+        partition.check_leader()
+    except Refused as refusal:
+        return DescribeProducersResponsePartition(
+            partition_index=index, error_code=refusal.error, error_message=refusal.message
+        )
+    return DescribeProducersResponsePartition(
+        partition_index=index,
+        active_producers=[
+            DescribeProducersResponseProducer(
+                producer_id=producer_id,
+                producer_epoch=entry.epoch,
+                last_sequence=entry.last_sequence,
+                last_timestamp=entry.last_timestamp,
+                coordinator_epoch=entry.coordinator_epoch,
+                current_txn_start_offset=-1 if entry.current_txn_first_offset is None else entry.current_txn_first_offset,
+            )
+            for producer_id, entry in partition.log.producers.active()
+        ],
+    )

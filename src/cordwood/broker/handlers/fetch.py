@@ -1,0 +1,287 @@
+"""Fetch (1), versions 4-18: read record batches, waiting for them if there are none yet.
+
+- 7: incremental sessions (``fetch_sessions``); 9: the client's leader epoch; 11: rack; 12: divergence by epoch.
+- 13: topics by id. 15: the replica's state is tagged. 16: a wrong leader's answer names the right one.
+
+The answer holds slices of segment files: nothing here reads a record. The first batch of an answer is always whole,
+whatever the limits; a fetch offset inside a batch gets the whole batch, and the client skips what it has.
+
+A fetch that finds fewer than ``min_bytes`` is parked. Appends count down what is missing; when it is there, or the time
+is up, the answer is built from scratch, so nothing that was read before parking is kept.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from cordwood.broker.connection import Call
+from cordwood.broker.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    FetchPartition,
+    Reader,
+    TopicKey,
+    Waiter,
+    next_epoch,
+)
+from cordwood.errors import Error, Refused, StorageError
+from cordwood.ids import NodeId, TopicId, TopicName
+from cordwood.partition.partition import Partition
+from cordwood.wire.messages import (
+    FetchRequest,
+    FetchRequestPartition,
+    FetchResponse,
+    FetchResponseEpochEndOffset,
+    FetchResponsePartition,
+    FetchResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from cordwood.broker.broker import Broker
+
+CONSUMER = -1
+READ_COMMITTED = 1
+
+
+@dataclass(slots=True)
+class Found:
+    """What a look at the partitions gave."""
+
+    entries: list[tuple[FetchPartition, FetchResponsePartition]]
+    size: int = 0
+    must_answer: bool = False
+
+
+def handle(broker: "Broker", call: Call, request: FetchRequest) -> FetchResponse | None:
+    try:
+        reader, incremental = _reader(broker, call, request)
+    except Refused as refusal:
+        return FetchResponse(error_code=refusal.error)
+    found = _collect(broker, call, request, reader, everything=not incremental)
+    enough = found.size >= request.min_bytes or found.must_answer or request.max_wait_ms <= 0 or not reader.partitions
+    if enough:
+        return _respond(broker, call, request, reader, found, incremental)
+    _park(broker, call, request, reader, incremental, found.size)
+    return None
+
+
+# ---------------------------------------------------------------------- who reads what
+
+
+def _reader(broker: "Broker", call: Call, request: FetchRequest) -> tuple[Reader, bool]:
+    """The session that the request belongs to, brought up to date, or a reader for this request alone."""
+    sessions = broker.sessions
+    if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        if request.session_id != NO_SESSION:
+            sessions.remove(request.session_id)
+        reader = Reader(by_id=call.api_version >= 13)
+        _update(broker, reader, request)
+        return reader, False
+    session = sessions.get(request.session_id)
+    if session is None:
+        raise Refused(Error.FETCH_SESSION_ID_NOT_FOUND)
+    if session.by_id != (call.api_version >= 13):
+        raise Refused(Error.FETCH_SESSION_TOPIC_ID_ERROR)
+    if session.epoch != request.session_epoch:
+        raise Refused(Error.INVALID_FETCH_SESSION_EPOCH)
+    session.epoch = next_epoch(session.epoch)
+    sessions.touch(session, broker.now.mono_ms)
+    _update(broker, session, request)
+    return session, True
+
+
+def _update(broker: "Broker", reader: Reader, request: FetchRequest) -> None:
+    for topic in request.topics:
+        key = _key(reader, topic.topic, topic.topic_id)
+        local = _local(broker, key)
+        for wanted in topic.partitions:
+            _want(reader, key, wanted, local)
+    for forgotten in request.forgotten_topics_data:
+        key = _key(reader, forgotten.topic, forgotten.topic_id)
+        for index in forgotten.partitions:
+            reader.forget(key, index)
+
+
+def _key(reader: Reader, name: str, topic_id: UUID) -> TopicKey:
+    return TopicId(topic_id) if reader.by_id else TopicName(name)
+
+
+def _local(broker: "Broker", key: TopicKey) -> dict[int, Partition]:
+    replicas = broker.replicas
+    found = replicas.by_name.get(TopicName(key)) if isinstance(key, str) else replicas.by_id.get(TopicId(key))
+    return found if found is not None else {}
+
+
+def _want(reader: Reader, key: TopicKey, wanted: FetchRequestPartition, local: dict[int, Partition]) -> None:
+    entry = reader.want(key, wanted.partition)
+    entry.offset = wanted.fetch_offset
+    entry.max_bytes = wanted.partition_max_bytes
+    entry.leader_epoch = wanted.current_leader_epoch
+    entry.last_fetched_epoch = wanted.last_fetched_epoch
+    entry.attach(local.get(wanted.partition))
+
+
+# ---------------------------------------------------------------------- looking
+
+
+def _collect(broker: "Broker", call: Call, request: FetchRequest, reader: Reader, *, everything: bool) -> Found:
+    """Look at the partitions that may have news (or at *everything*) and take what fits into one answer."""
+    found = Found([])
+    budget = min(request.max_bytes, broker.config.fetch_max_bytes)
+    replica = request.replica_state.replica_id if request.replica_state is not None else request.replica_id
+    for entry in list(reader.partitions.values()) if everything else list(reader.news):
+        try:
+            answer, size = _look(broker, entry, budget - found.size, found.size == 0, request.isolation_level, replica)
+        except Refused as refusal:
+            answer, size = _refusal(entry.index, refusal.error), 0
+            found.must_answer = True
+        except StorageError as error:
+            broker.logger.error("a batch could not be read: %s", error)
+            answer, size = _refusal(entry.index, Error.KAFKA_STORAGE_ERROR), 0
+            found.must_answer = True
+        if answer.diverging_epoch is not None:
+            found.must_answer = True
+        found.entries.append((entry, answer))
+        found.size += size
+    return found
+
+
+def _look(
+    broker: "Broker", entry: FetchPartition, budget: int, first: bool, isolation_level: int, replica: int
+) -> tuple[FetchResponsePartition, int]:
+    """One partition's part of the answer and how many bytes of records it holds."""
+    local = entry.local
+    if local is None or local.gone:
+        local = _local(broker, entry.topic).get(entry.index)
+        entry.attach(local)
+        if local is None:
+            raise _unknown(broker, entry)
+    local.check_leader(entry.leader_epoch)
+    if replica != CONSUMER and NodeId(replica) not in local.isr:
+        raise Refused(Error.NOT_LEADER_OR_FOLLOWER)
+    log = local.log
+    answer = FetchResponsePartition(
+        partition_index=entry.index,
+        high_watermark=local.high_watermark,
+        last_stable_offset=local.high_watermark,
+        log_start_offset=log.start_offset,
+        aborted_transactions=[] if isolation_level == READ_COMMITTED else None,
+        records=b"",
+    )
+    diverging = _divergence(local, entry)
+    if diverging is not None:
+        answer.diverging_epoch = diverging
+        return answer, 0
+    end = local.readable_end(isolation_level)
+    if entry.offset == end:
+        return answer, 0  # a reader that has everything: the usual case at the tail
+    slices = log.read(entry.offset, max(min(entry.max_bytes, budget), 0), up_to_offset=end, first_whole=first)
+    size = sum(len(piece) for piece in slices)
+    answer.records = slices
+    return answer, size
+
+
+def _unknown(broker: "Broker", entry: FetchPartition) -> Refused:
+    if not isinstance(entry.topic, str) and entry.topic not in broker.image.topic_names:
+        return Refused(Error.UNKNOWN_TOPIC_ID)
+    return Refused(Error.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _divergence(local: Partition, entry: FetchPartition) -> FetchResponseEpochEndOffset | None:
+    """Where a reader's log and ours part, if it read from a leader whose last records were never committed (KIP-595)."""
+    if entry.last_fetched_epoch < 0:
+        return None
+    epoch, end_offset = local.log.epochs.end_offset_for(entry.last_fetched_epoch, local.log.end_offset)
+    if epoch < entry.last_fetched_epoch or end_offset < entry.offset:
+        return FetchResponseEpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return None
+
+
+def _refusal(index: int, error: Error) -> FetchResponsePartition:
+    return FetchResponsePartition(
+        partition_index=index, error_code=error, high_watermark=-1, aborted_transactions=None, records=b""
+    )
+
+
+# ---------------------------------------------------------------------- waiting
+
+
+def _park(
+    broker: "Broker", call: Call, request: FetchRequest, reader: Reader, incremental: bool, have_bytes: int
+) -> None:
+    """Wait for what is missing. Whoever watches each partition tells the reader, and the reader counts."""
+
+    def complete() -> None:
+        timer.cancel()
+        broker.ready.pop(waiter, None)
+        reader.waiter = None
+        call.abandon = None
+        found = _collect(broker, call, request, reader, everything=not incremental)
+        broker.reply(call, _respond(broker, call, request, reader, found, incremental))
+
+    def abandon() -> None:
+        timer.cancel()
+        broker.ready.pop(waiter, None)
+        reader.waiter = None
+        if reader.id == NO_SESSION:
+            reader.close()
+
+    waiter = Waiter(request.min_bytes - have_bytes, broker.ready, complete)
+    reader.waiter = waiter
+    for entry in reader.partitions.values():
+        entry.watch()
+    call.abandon = abandon
+    timer = broker.timers.at(broker.now.mono_ms + request.max_wait_ms, lambda _: complete())
+
+
+# ---------------------------------------------------------------------- answering
+
+
+def _respond(
+    broker: "Broker", call: Call, request: FetchRequest, reader: Reader, found: Found, incremental: bool
+) -> FetchResponse:
+    if not incremental and request.session_epoch == INITIAL_EPOCH and call.api_version >= 7 and reader.partitions:
+        broker.sessions.add(reader, broker.now.mono_ms)
+    elif not incremental:
+        reader.close()
+    sent = [pair for pair in found.entries if not incremental or _is_news(*pair)]
+    for entry, answer in found.entries:
+        _remember(reader, entry, answer)
+    if incremental and not reader.partitions:
+        broker.sessions.remove(reader.id)
+    return FetchResponse(session_id=reader.id, responses=_by_topic(reader.by_id, sent))
+
+
+def _is_news(entry: FetchPartition, answer: FetchResponsePartition) -> bool:
+    return (
+        bool(answer.records)
+        or answer.error_code != Error.NONE
+        or answer.high_watermark != entry.sent_high_watermark
+        or answer.log_start_offset != entry.sent_start_offset
+        or answer.diverging_epoch is not None
+    )
+
+
+def _remember(reader: Reader, entry: FetchPartition, answer: FetchResponsePartition) -> None:
+    """What the client knows now; and which partitions are worth a look next time."""
+    if reader.id == NO_SESSION:
+        return
+    entry.watch()
+    entry.sent_high_watermark = answer.high_watermark
+    entry.sent_start_offset = answer.log_start_offset
+    reader.news.pop(entry, None)
+    if answer.error_code != Error.NONE or answer.records or entry.offset < answer.high_watermark:
+        # Once more, behind the others: an answer that was full must not starve those it had no room for.
+        reader.news[entry] = None
+
+
+def _by_topic(by_id: bool, entries: list[tuple[FetchPartition, FetchResponsePartition]]) -> list[FetchResponseTopic]:
+    topics: list[FetchResponseTopic] = []
+    last: TopicKey | None = None
+    for entry, answer in entries:
+        if entry.topic != last:
+            last = entry.topic
+            topics.append(FetchResponseTopic(topic_id=last) if not isinstance(last, str) else FetchResponseTopic(topic=last))
+        topics[-1].partitions.append(answer)
+    return topics

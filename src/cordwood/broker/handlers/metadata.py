@@ -1,0 +1,118 @@
+"""Metadata (3), versions 0-13: brokers, and where the partitions of topics are.
+
+- 0: an empty list of topics means all of them; from 1 on that is null, and an empty list means none.
+- 4: the client says whether unknown topics may be created. The answer waits until they are, so that it holds them.
+- 8-10: authorised operations. They stay unset: there is no access control yet.
+- 10: topic ids in the answer; 12: topics asked for by id.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cordwood.broker.connection import Call
+from cordwood.cluster.controller import create_topic, plan_topic
+from cordwood.cluster.image import NO_LEADER, MetadataImage, PartitionInfo, TopicInfo
+from cordwood.cluster.topic_names import check_name
+from cordwood.errors import Error, Refused
+from cordwood.ids import NO_TOPIC_ID, TopicId, TopicName
+from cordwood.ports import StoreOp
+from cordwood.wire.messages import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from cordwood.broker.broker import Broker
+
+
+def handle(broker: "Broker", call: Call, request: MetadataRequest) -> MetadataResponse | None:
+    missing = _to_create(broker, call, request)
+    if not missing:
+        return _respond(broker, call, request)
+
+    def plan() -> Sequence[StoreOp]:
+        return [operation for name in missing for operation in _creation(broker, name)]
+
+    broker.propose(plan, lambda _: broker.reply(call, _respond(broker, call, request)))
+    return None
+
+
+def _to_create(broker: "Broker", call: Call, request: MetadataRequest) -> list[TopicName]:
+    """The topics that the client names, that do not exist, and that may come into being by being asked for."""
+    if not request.topics or not request.allow_auto_topic_creation or not broker.config.auto_create_topics_enable:
+        return []
+    return [TopicName(t.name) for t in request.topics if t.name is not None and t.name not in broker.image.topics]
+
+
+def _creation(broker: "Broker", name: TopicName) -> list[StoreOp]:
+    try:
+        plan = plan_topic(
+            broker.image,
+            broker.live_nodes(),
+            broker.entropy,
+            name=name,
+            partitions=broker.config.num_partitions,
+            replicas=broker.config.default_replication_factor,
+            manual={},
+            config={},
+        )
+    except Refused:
+        return []  # a bad name, or somebody was faster: the answer says which
+    return create_topic(plan)
+
+
+def _respond(broker: "Broker", call: Call, request: MetadataRequest) -> MetadataResponse:
+    image = broker.image
+    if request.topics is None or (call.api_version == 0 and not request.topics):
+        topics = [describe(topic) for topic in image.topics.values()]
+    else:
+        topics = [_find(image, wanted) for wanted in request.topics]
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=info.id, host=info.host, port=info.port, rack=info.rack)
+            for info in broker.brokers(call)
+        ],
+        cluster_id=image.cluster_id,
+        controller_id=broker.node,
+        topics=topics,
+    )
+
+
+def _find(image: MetadataImage, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
+    if wanted.name is None:
+        topic = image.topic_by_id(TopicId(wanted.topic_id))
+        if topic is not None:
+            return describe(topic)
+        error = Error.INVALID_REQUEST if wanted.topic_id == NO_TOPIC_ID else Error.UNKNOWN_TOPIC_ID
+        return MetadataResponseTopic(error_code=error, topic_id=wanted.topic_id, name=None)
+    try:
+        topic = image.topics.get(check_name(wanted.name))
+    except Refused as refusal:
+        return MetadataResponseTopic(error_code=refusal.error, name=wanted.name)
+    if topic is None:
+        return MetadataResponseTopic(error_code=Error.UNKNOWN_TOPIC_OR_PARTITION, name=wanted.name)
+    return describe(topic)
+
+
+def describe(topic: TopicInfo) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.internal,
+        partitions=[_partition(partition) for partition in topic.partitions],
+    )
+
+
+def _partition(info: PartitionInfo) -> MetadataResponsePartition:
+    return MetadataResponsePartition(
+        error_code=Error.LEADER_NOT_AVAILABLE if info.leader == NO_LEADER else Error.NONE,
+        partition_index=info.index,
+        leader_id=info.leader,
+        leader_epoch=info.leader_epoch,
+        replica_nodes=list(info.replicas),
+        isr_nodes=list(info.isr),
+    )

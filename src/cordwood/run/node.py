@@ -1,0 +1,131 @@
+"""A whole broker from its settings: data directory, metadata, logs, sockets; started, run and stopped."""
+
+import asyncio
+import logging
+import os
+import random
+import socket
+from collections.abc import Coroutine, Mapping
+
+from cordwood.broker.broker import Broker
+from cordwood.broker.replicas import Replicas
+from cordwood.broker.settings import Settings
+from cordwood.cluster.controller import new_uuid
+from cordwood.cluster.image import MetadataImage
+from cordwood.cluster.layout import CLUSTER_ID, cluster_id_data, uuid_text
+from cordwood.config import BrokerConfig, parse_properties
+from cordwood.errors import ConfigError
+from cordwood.ids import NodeId
+from cordwood.ports import Create
+from cordwood.run.clock import now
+from cordwood.run.data_directory import IDENTITY, DirectoryLock, Identity
+from cordwood.run.disk import RealDisk
+from cordwood.run.driver import Driver, open_listener
+from cordwood.run.sqlite_store import SqliteStore
+
+METADATA = "metadata.sqlite"
+LOGS = ""  # partition directories lie directly in the data directory, as Kafka's do
+
+
+class Node:
+    """One running broker."""
+
+    def __init__(self, static: Mapping[str, str], logger: logging.Logger) -> None:
+        self._static = dict(static)
+        self._config = BrokerConfig.parse(self._static)
+        self._logger = logger
+        self._driver: Driver | None = None
+        self._lock: DirectoryLock | None = None
+        self.address = ""
+        """host:port, once it listens."""
+
+    async def start(self) -> None:
+        """Open everything and listen. Raises ``ConfigError`` with what to do, if it can not be done."""
+        directory = self._config.data_directory()
+        try:
+            os.makedirs(directory, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"the data directory {directory} can not be made: {error.strerror}") from None
+        self._lock = DirectoryLock(directory)
+        try:
+            self._open(directory)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _open(self, directory: str) -> None:
+        listeners = self._listen()
+        try:
+            entropy = random.SystemRandom()
+            disk = RealDisk(directory)
+            store, image = self._metadata(directory, entropy, disk)
+            settings = Settings(self._static, image, self._config.node_id)
+            replicas = Replicas(disk, NodeId(self._config.node_id), directory, self._logger)
+            replicas.open(image, settings, now())
+            broker = Broker(
+                settings=settings,
+                image=image,
+                replicas=replicas,
+                entropy=entropy,
+                logger=self._logger,
+                now=now(),
+            )
+            self._driver = Driver(broker, disk, store, self._logger)
+        except BaseException:
+            for listener in listeners:
+                listener.close()
+            raise
+        self._driver.start(listeners)
+
+    def _metadata(self, directory: str, entropy: random.Random, disk: RealDisk) -> tuple[SqliteStore, MetadataImage]:
+        """Open the store, and make sure that it and the directory belong together."""
+        identity = None
+        if disk.exists(IDENTITY):
+            identity = Identity.parse(parse_properties(disk.read(IDENTITY).decode()))
+        store = SqliteStore(os.path.join(directory, METADATA))
+        image = MetadataImage()
+        image.apply(store.load())
+        if not image.cluster_id:
+            cluster_id = identity.cluster_id if identity is not None else uuid_text(new_uuid(entropy))
+            if identity is not None:
+                raise ConfigError(
+                    f"{directory} holds logs of cluster {identity.cluster_id}, but its metadata ({METADATA}) is missing; "
+                    "restore it, or start with another --data"
+                )
+            image.apply(store.multi([Create(CLUSTER_ID, cluster_id_data(cluster_id))]))
+        if identity is None:
+            identity = Identity(image.cluster_id, self._config.node_id, new_uuid(entropy))
+            disk.replace(IDENTITY, identity.text())
+        identity.check(cluster_id=image.cluster_id, node_id=self._config.node_id)
+        return store, image
+
+    def _listen(self) -> list[socket.socket]:
+        listeners: list[socket.socket] = []
+        for endpoint in self._config.endpoints():
+            try:
+                sock = open_listener(endpoint.host, endpoint.port, backlog=self._config.socket_listen_backlog_size)
+            except OSError as error:
+                for listener in listeners:
+                    listener.close()
+                raise ConfigError(
+                    f"can not listen on {endpoint.host or '*'}:{endpoint.port}: {error.strerror}; choose another --port"
+                ) from None
+            listeners.append(sock)
+        host, port = listeners[0].getsockname()[:2]
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return listeners
+
+    async def run_until(self, ended: Coroutine[object, object, object]) -> None:
+        """Run until *ended* is, or raise what stopped the broker."""
+        assert self._driver is not None
+        stop = asyncio.ensure_future(ended)
+        await asyncio.wait([stop, self._driver.failure], return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if self._driver.failure.done():
+            self._driver.failure.result()
+
+    async def stop(self) -> None:
+        assert self._driver is not None
+        assert self._lock is not None
+        await self._driver.stop()
+        self._lock.release()

@@ -1,0 +1,5 @@
+"""A broker in the process of a test or a notebook."""
+
+from cordwood.testing.broker import Broker
+
+__all__ = ["Broker"]

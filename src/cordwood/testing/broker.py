@@ -1,0 +1,137 @@
+"""``with Broker() as broker``: a whole broker in a background thread, on a free port, gone at the end."""
+
+import asyncio
+import logging
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from cordwood.run.loop import new_event_loop
+from cordwood.run.node import Node
+
+
+class Broker:
+    """A broker in this process, for tests and notebooks.
+
+    It is the same broker that ``cordwood serve`` runs: real sockets, real files. Without *data* the files go to a
+    temporary directory that is removed at the end; with it they stay, and a later broker goes on from them.
+
+    Args:
+        data: The directory of the logs.
+        port: The port to listen on; 0 is any free one.
+        node_id: This broker's number.
+        settings: Kafka's broker settings, such as ``{"num.partitions": "4"}``. Values may be plain Python ones.
+
+    >>> with Broker() as broker:
+    ...     broker.bootstrap.startswith("127.0.0.1:")
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        data: str | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        node_id: int = 1,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        self._own_directory = None if data is not None else tempfile.mkdtemp(prefix="cordwood-")
+        self.data = data if data is not None else str(self._own_directory)
+        self._settings = {
+            **{name: _text(value) for name, value in (settings or {}).items()},
+            "listeners": f"PLAINTEXT://{host}:{port}",
+            "log.dirs": self.data,
+            "node.id": str(node_id),
+        }
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._node: Node | None = None
+        self._stopping: asyncio.Event | None = None
+        self._failure: BaseException | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """The address to give to clients as ``bootstrap.servers``."""
+        assert self._node is not None, "the broker is not running: use it in a with statement, or call start()"
+        return self._node.address
+
+    @property
+    def port(self) -> int:
+        return int(self.bootstrap.rpartition(":")[2])
+
+    def start(self) -> Self:
+        """Start, and return when the broker takes connections."""
+        assert self._thread is None, "the broker is running already"
+        started = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(started,), name="cordwood-broker", daemon=True)
+        self._thread.start()
+        started.wait()
+        if self._failure is not None:
+            self._finish()
+            raise self._failure
+        return self
+
+    def stop(self) -> None:
+        """Stop cleanly: everything is on disk when this returns."""
+        if self._thread is None:
+            return
+        assert self._loop is not None
+        assert self._stopping is not None
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+        self._finish()
+        if self._failure is not None:
+            raise self._failure
+
+    def _finish(self) -> None:
+        assert self._thread is not None
+        self._thread.join()
+        self._thread = None
+        self._node = None
+        if self._own_directory is not None:
+            shutil.rmtree(self._own_directory, ignore_errors=True)
+
+    def _run(self, started: threading.Event) -> None:
+        loop = new_event_loop()
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_until_complete(self._serve(started))
+        except BaseException as failure:
+            self._failure = failure
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()
+            started.set()
+
+    async def _serve(self, started: threading.Event) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        node = Node(self._settings, logging.getLogger("cordwood"))
+        await node.start()
+        self._node = node
+        started.set()
+        try:
+            await node.run_until(self._stopping.wait())
+        finally:
+            await node.stop()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _text(value: object) -> str:
+    """A setting as Kafka writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(str(part) for part in value)
+    return str(value)
