@@ -1,0 +1,44 @@
+"""Small text files in Kafka's checkpoint format, and how such files are written when nobody may wait for the disk.
+
+The format is a version, a count, then that many lines. It has no checksum, so a reader must be strict: a file that lost
+its end, or got some other file's, is told by its count and by the newline that ends the last line.
+"""
+
+from collections.abc import Iterable
+
+from cordwood.errors import CorruptData
+from cordwood.ports import Disk, File
+
+_VERSION = "0"
+_TEMPORARY = ".tmp"
+
+
+def format_checkpoint(lines: Iterable[str]) -> bytes:
+    entries = list(lines)
+    return "".join(f"{line}\n" for line in (_VERSION, str(len(entries)), *entries)).encode()
+
+
+def parse_checkpoint(data: bytes) -> list[list[str]]:
+    """The words of each line. ``CorruptData`` if the file is not whole."""
+    try:
+        lines = data.decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise CorruptData("a checkpoint file is not text") from error
+    if len(lines) < 3 or lines[-1]:
+        raise CorruptData("a checkpoint file is cut off")
+    if lines[0] != _VERSION:
+        raise CorruptData(f"a checkpoint file has version {lines[0]!r}, expected {_VERSION}")
+    if lines[1] != str(len(lines) - 3):
+        raise CorruptData(f"a checkpoint file has {len(lines) - 3} lines and says {lines[1]!r}")
+    return [line.split() for line in lines[2:-1]]
+
+
+def write_unsynced(disk: Disk, path: str, data: bytes) -> File:
+    """Replace a small file without waiting for the disk. It is safe from a crash when the file returned was synced."""
+    temporary = path + _TEMPORARY
+    file = disk.open(temporary, create=True)
+    if file.size:
+        file.truncate(0)
+    file.append(data)
+    disk.rename(temporary, path)
+    return file

@@ -1,0 +1,157 @@
+"""The two sparse indexes of a segment, in Kafka's file formats.
+
+An entry is a pair of numbers, and both numbers grow from entry to entry. New entries gather in memory and go to the
+file in groups, and whenever ``flush`` is called; they need no sync of their own while a segment is active, because
+after a crash its indexes are made anew. Of what is in the file only the block that was needed last is held in memory.
+"""
+
+from struct import Struct
+
+from cordwood.errors import CorruptData
+from cordwood.ports import Disk, File
+
+OFFSET_ENTRY = Struct(">ii")
+TIME_ENTRY = Struct(">qi")
+
+_GROUP = 128
+_BLOCK = 512
+
+
+class Index:
+    """Entries of two growing numbers in a file."""
+
+    __slots__ = ("_block", "_block_first", "_disk", "_file", "_format", "_path", "_stored", "_tail")
+
+    def __init__(self, disk: Disk, path: str, entry: Struct) -> None:
+        self._disk = disk
+        self._path = path
+        self._format = entry
+        self._file: File | None = None
+        self._stored = 0
+        self._tail = bytearray()
+        self._block = b""
+        self._block_first = 0
+
+    def __len__(self) -> int:
+        return self._stored + len(self._tail) // self._format.size
+
+    def load(self) -> None:
+        """Begin with what the file holds. ``StorageError`` if there is none, ``CorruptData`` if it is no index."""
+        self._file = self._disk.open(self._path)
+        if self._file.size % self._format.size:
+            raise CorruptData(f"{self._path}: {self._file.size} bytes are no whole number of entries")
+        self._stored = self._file.size // self._format.size
+        self._forget_block()
+        if self._stored and not self._grows(0, self._stored - 1):
+            raise CorruptData(f"{self._path}: the entries do not grow")
+
+    def reset(self) -> None:
+        """Begin anew, whatever the file holds, even if there is none."""
+        self._tail.clear()
+        self._stored = 0
+        self._forget_block()
+        if self._file is None and not self._disk.exists(self._path):
+            return
+        file = self._opened()
+        if file.size:
+            file.truncate(0)
+
+    def entry(self, number: int) -> tuple[int, int]:
+        first: int
+        second: int
+        if number >= self._stored:
+            first, second = self._format.unpack_from(self._tail, (number - self._stored) * self._format.size)
+            return first, second
+        if not self._block_first <= number < self._block_first + len(self._block) // self._format.size:
+            self._read_block(number)
+        first, second = self._format.unpack_from(self._block, (number - self._block_first) * self._format.size)
+        return first, second
+
+    def last(self) -> tuple[int, int] | None:
+        return self.entry(len(self) - 1) if len(self) else None
+
+    def add(self, first: int, second: int) -> None:
+        self._tail += self._format.pack(first, second)
+        if len(self._tail) >= _GROUP * self._format.size:
+            self.flush()
+
+    def last_at_most(self, value: int, *, column: int = 0) -> tuple[int, int] | None:
+        """The last entry whose number in *column* is at most *value*."""
+        number = self._count_at_most(value, column)
+        return self.entry(number - 1) if number else None
+
+    def truncate_before(self, value: int, *, column: int = 0) -> None:
+        """Drop every entry whose number in *column* is *value* or more."""
+        keep = self._count_at_most(value - 1, column)
+        if keep >= self._stored:
+            del self._tail[(keep - self._stored) * self._format.size :]
+            return
+        self._tail.clear()
+        self._opened().truncate(keep * self._format.size)
+        self._stored = keep
+        self._forget_block()
+
+    def flush(self) -> File:
+        """Bring all entries into the file, which is created if need be. It is what a caller may want to sync."""
+        file = self._opened()
+        if self._tail:
+            file.append(self._tail)
+            self._stored += len(self._tail) // self._format.size
+            self._tail.clear()
+            self._forget_block()
+        return file
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def check(self) -> None:
+        for number in range(1, len(self)):
+            assert self._grows(number - 1, number), f"{self._path}: entry {number} does not grow"
+
+    def _grows(self, number: int, later: int) -> bool:
+        if number == later:
+            return True
+        (first, second), (later_first, later_second) = self.entry(number), self.entry(later)
+        return first < later_first and second <= later_second
+
+    def _count_at_most(self, value: int, column: int) -> int:
+        low, high = 0, len(self)
+        if self._stored < high and self.entry(self._stored)[column] <= value:
+            low = self._stored + 1  # the common case: what is searched is young, and its entry in memory
+        while low < high:
+            middle = (low + high) // 2
+            if self.entry(middle)[column] <= value:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _read_block(self, number: int) -> None:
+        first = number - number % _BLOCK
+        size = self._format.size
+        count = min(_BLOCK, self._stored - first)
+        self._block = self._opened().read(first * size, count * size)
+        self._block_first = first
+        if len(self._block) != count * size:
+            self._forget_block()
+            raise CorruptData(f"{self._path}: the file is shorter than it was")
+
+    def _forget_block(self) -> None:
+        self._block = b""
+        self._block_first = 0
+
+    def _opened(self) -> File:
+        if self._file is None:
+            self._file = self._disk.open(self._path, create=True)
+        return self._file
+
+
+def offset_index(disk: Disk, path: str) -> Index:
+    """Entries of (last offset of a batch, relative to the segment's base; position of that batch in the log file)."""
+    return Index(disk, path, OFFSET_ENTRY)
+
+
+def time_index(disk: Disk, path: str) -> Index:
+    """Entries of (largest timestamp so far; last offset of the batch that brought it, relative to the base)."""
+    return Index(disk, path, TIME_ENTRY)

@@ -1,0 +1,552 @@
+"""One partition's log.
+
+Invariants, which ``check`` asserts:
+
+- ``log_start_offset <= end_offset``; segments follow each other in offset order, the last one is active.
+- Offsets of batches only grow. On a leader they are dense; a follower of a compacted topic may get gaps.
+- What lies before ``recovery_point`` is on the disk itself; segments before ``unsynced_from`` are there with indexes.
+- A call of ``append`` is one write. If it fails nothing has changed.
+
+The log decides nothing about replication. Its callers give the high watermark where it matters, sync in a thread what
+``files_to_sync`` lists, remove the paths that deletions return, and are alone in calling it: one owner, no lock.
+"""
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+from cordwood.config.topic import TopicConfig
+from cordwood.errors import CorruptData, Error, Refused
+from cordwood.ids import NO_LEADER_EPOCH, NO_TIMESTAMP
+from cordwood.ports import Disk, File, FileSlice, Instant
+from cordwood.record.batch import BatchHeader, batches, header_at, stamp
+from cordwood.record.build import records
+from cordwood.record.control import EndMarker, build_end_marker
+
+from .epochs import EpochEnd, LeaderEpochs
+from .produced import ProduceRules
+from .producers import BatchSpan, CompletedTransaction, Producers
+from .replay import reload_producers, replay_batch
+from .retention import segments_to_delete
+from .scan import read_batch
+from .segment import RELATIVE_OFFSET_MAX, Segment
+from .snapshot import SnapshotFiles
+
+
+class AppendResult(NamedTuple):
+    """What became of an append. ``log_append_time_ms`` is -1 where records keep their producer's time."""
+
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    duplicate: bool = False
+    completed: CompletedTransaction | None = None
+
+
+class FoundOffset(NamedTuple):
+    """An offset that was looked up, with its record's timestamp where one was asked for, and its leader epoch."""
+
+    offset: int
+    timestamp: int = NO_TIMESTAMP
+    leader_epoch: int = NO_LEADER_EPOCH
+
+
+class SyncJob(NamedTuple):
+    """Files to sync, for ``Log.synced`` when that is done."""
+
+    files: list[File]
+    up_to: int
+    active_base: int
+    generation: int
+
+
+class LogState(NamedTuple):
+    """What opening a log has found out, see ``recovery``."""
+
+    disk: Disk
+    directory: str
+    segments: list[Segment]
+    epochs: LeaderEpochs
+    producers: Producers
+    snapshots: SnapshotFiles
+    start_offset: int
+    end_offset: int
+    recovery_point: int
+    unsynced_from: int
+
+
+class Log:
+    """The records of one partition on this broker."""
+
+    __slots__ = (
+        "_active",
+        "_bases",
+        "_config",
+        "_decompressed_bytes_max",
+        "_directory",
+        "_disk",
+        "_epochs",
+        "_generation",
+        "_last_sync_ms",
+        "_latest_epoch",
+        "_producers",
+        "_rolled",
+        "_rules",
+        "_segments",
+        "_snapshots",
+        "_unsynced_indexes",
+        "end_offset",
+        "log_start_offset",
+        "recovery_point",
+        "unsynced_from",
+    )
+
+    def __init__(self, state: LogState, config: TopicConfig, *, now: Instant, decompressed_bytes_max: int) -> None:
+        self._disk = state.disk
+        self._directory = state.directory
+        self._segments = state.segments
+        self._bases = [segment.base_offset for segment in state.segments]
+        self._active = state.segments[-1]
+        self._epochs = state.epochs
+        self._latest_epoch = state.epochs.latest
+        self._producers = state.producers
+        self._snapshots = state.snapshots
+        self._decompressed_bytes_max = decompressed_bytes_max
+        self._generation = 0
+        self._last_sync_ms = now.mono_ms
+        self._rolled = False
+        self._unsynced_indexes: list[File] = []
+        self.log_start_offset = state.start_offset
+        self.end_offset = state.end_offset
+        self.recovery_point = state.recovery_point
+        self.unsynced_from = state.unsynced_from
+        self.update_config(config)
+
+    @property
+    def config(self) -> TopicConfig:
+        return self._config
+
+    @property
+    def directory(self) -> str:
+        return self._directory
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments' records."""
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        return tuple(self._segments)
+
+    @property
+    def producers(self) -> Producers:
+        return self._producers
+
+    @property
+    def latest_epoch(self) -> int:
+        """The leader epoch of the newest record, -1 without one."""
+        return self._latest_epoch
+
+    @property
+    def unflushed_messages(self) -> int:
+        return self.end_offset - self.recovery_point
+
+    def update_config(self, config: TopicConfig) -> None:
+        self._config = config
+        self._rules = ProduceRules(config, decompressed_bytes_max=self._decompressed_bytes_max)
+
+    # Writing
+
+    def append(
+        self, data: memoryview, *, leader_epoch: int, now: Instant, transaction_verified: bool = False
+    ) -> AppendResult:
+        """Append one client's batch as the leader; its place in the log is written into *data*.
+
+        Raises:
+            Refused: the topic does not take this batch, or the producer may not append it now.
+            StorageError: it could not be written, and was not.
+        """
+        data, header = self._rules.accept(data, now.wall_ms)
+        if header.producer_id >= 0:
+            duplicate = self._producers.find_duplicate(header)
+            if duplicate is not None:
+                return self._duplicate(duplicate)
+            self._producers.check_append(header)
+            if header.is_transactional and not transaction_verified:
+                self._check_in_transaction(header)
+        first_offset = self._write(data, header, leader_epoch, now)
+        if header.producer_id >= 0:
+            self._producers.append(header, first_offset)
+        time_ms = now.wall_ms if self._rules.log_append_time else NO_TIMESTAMP
+        return AppendResult(first_offset, self.end_offset - 1, time_ms, self.log_start_offset)
+
+    def append_marker(
+        self, marker: EndMarker, *, producer_id: int, producer_epoch: int, leader_epoch: int, now: Instant
+    ) -> AppendResult:
+        """Append the mark that ends a producer's transaction, as its coordinator asks."""
+        data = memoryview(build_end_marker(marker, producer_id=producer_id, producer_epoch=producer_epoch))
+        header = header_at(data)
+        self._producers.check_marker(header, marker)
+        offset = self._write(data, header, leader_epoch, now)
+        completed = self._producers.end_transaction(header, marker, offset)
+        return AppendResult(offset, offset, NO_TIMESTAMP, self.log_start_offset, completed=completed)
+
+    def append_as_follower(self, data: memoryview, *, now: Instant) -> AppendResult | None:
+        """Append what the leader sent, offsets and epochs as they are. None if there is no whole batch in it.
+
+        Raises:
+            CorruptData: the bytes are damaged, or their offsets do not follow the log's.
+        """
+        received = list(batches(data))
+        if not received:
+            return None
+        self._check_offsets([header for _, header in received])
+        first = 0
+        while first < len(received):
+            first = self._write_as_follower(data, received, first, now)
+        first_offset = received[0][1].base_offset
+        return AppendResult(first_offset, self.end_offset - 1, NO_TIMESTAMP, self.log_start_offset)
+
+    def roll(self, now: Instant, base_offset: int | None = None) -> None:
+        """Begin a new segment."""
+        base_offset = self.end_offset if base_offset is None else base_offset
+        if self._active.base_offset == base_offset:
+            assert not self._active.size, "a segment with records has another base offset"
+            return
+        self._unsynced_indexes += self._active.seal()
+        self._add_segment(base_offset, now)
+        self._producers.end_offset = base_offset
+        self._snapshots.save(self._producers.snapshot(), base_offset)
+        self._rolled = True
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, *, up_to_offset: int, first_whole: bool = True) -> FileSlice | None:
+        """Batches from the one with *offset* in it, all of them before *up_to_offset*; None if there is none to give.
+
+        The slice lies in one segment. Its last batch may be cut off by *max_bytes*, the first one never is: if it is
+        larger, it comes all the same where *first_whole* is set, and else nothing does.
+
+        Raises:
+            Refused: OFFSET_OUT_OF_RANGE.
+        """
+        if not self.log_start_offset <= offset <= self.end_offset:
+            text = f"Offset {offset} is not between {self.log_start_offset} and {self.end_offset}."
+            raise Refused(Error.OFFSET_OUT_OF_RANGE, text)
+        if offset >= up_to_offset:
+            return None
+        number = len(self._bases) - 1 if offset >= self._bases[-1] else bisect_right(self._bases, offset) - 1
+        while (found := self._segments[number].locate(offset)) is None:
+            number += 1
+            if number == len(self._segments):
+                return None
+        segment = self._segments[number]
+        end = segment.size
+        if up_to_offset < self._end_of(number) and (limit := segment.locate(up_to_offset)) is not None:
+            end = limit.position
+        position, size = found
+        length = min(max(max_bytes, size) if first_whole else max_bytes, end - position)
+        return FileSlice(segment.file, position, length) if length >= size else None
+
+    def earliest(self) -> FoundOffset:
+        entry = self._epochs.earliest
+        known = entry is not None and entry.start_offset <= self.log_start_offset
+        return FoundOffset(self.log_start_offset, leader_epoch=entry.epoch if entry and known else NO_LEADER_EPOCH)
+
+    def latest(self) -> FoundOffset:
+        return FoundOffset(self.end_offset, leader_epoch=self._latest_epoch)
+
+    def find_timestamp(self, timestamp: int) -> FoundOffset | None:
+        """The first record with *timestamp* or a later one."""
+        for segment in self._segments:
+            if segment.size and segment.largest_timestamp >= timestamp:
+                found = self._find_in(segment, timestamp)
+                if found is not None:
+                    return found
+        return None
+
+    def find_max_timestamp(self) -> FoundOffset | None:
+        """The record with the largest timestamp; of several, the first in the batch that brought it."""
+        newest = max(self._segments, key=lambda segment: segment.largest_record_timestamp[0])
+        timestamp, offset = newest.largest_record_timestamp
+        found = newest.locate(offset) if timestamp >= 0 else None
+        if found is None:
+            return None
+        header = newest.header_at(found.position)
+        return self._record_at(newest, found.position, header, timestamp, self.log_start_offset)
+
+    def end_offset_for(self, epoch: int) -> EpochEnd:
+        """Where the records of a leader epoch end (KIP-101, KIP-320)."""
+        return self._epochs.end_offset_for(epoch, self.end_offset)
+
+    def epoch_for(self, offset: int) -> int | None:
+        return self._epochs.epoch_for(offset)
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Up to here every transaction is decided, and known to be by all replicas."""
+        unstable = self._producers.first_unstable_offset(high_watermark)
+        if unstable is None or unstable >= high_watermark:
+            return high_watermark
+        return max(unstable, self.log_start_offset)
+
+    # Deleting
+
+    def advance_start(self, offset: int, *, high_watermark: int) -> bool:
+        """Give up the records before *offset*. Did that change anything?"""
+        if offset > high_watermark:
+            text = f"Offset {offset} is beyond the high watermark {high_watermark}."
+            raise Refused(Error.OFFSET_OUT_OF_RANGE, text)
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self.recovery_point = max(self.recovery_point, offset)
+        if self._epochs.truncate_until(offset):
+            self._epochs.save()
+        return True
+
+    def delete_old_segments(self, now: Instant, *, high_watermark: int) -> list[str]:
+        """Let go of the segments that retention does not keep; the paths of their files, to be removed later."""
+        count = segments_to_delete(
+            self._segments,
+            self._config,
+            start_offset=self.log_start_offset,
+            end_offset=self.end_offset,
+            high_watermark=high_watermark,
+            now_ms=now.wall_ms,
+        )
+        if not count:
+            return []
+        if count == len(self._segments):
+            self.roll(now)
+        self.advance_start(self._segments[count].base_offset, high_watermark=high_watermark)
+        deleted, self._segments = self._segments[:count], self._segments[count:]
+        self._bases = self._bases[count:]
+        self.unsynced_from = max(self.unsynced_from, self._bases[0])
+        self._snapshots.keep_between(self._bases[0], self.end_offset)
+        return [path for segment in deleted for path in segment.mark_deleted()]
+
+    def truncate(self, offset: int, now: Instant) -> list[str]:
+        """Drop the records from *offset* on, and those in one batch with it; the paths of files to be removed later."""
+        if offset >= self.end_offset:
+            if self._epochs.truncate_from(self.end_offset):
+                self._epochs_changed()
+            return []
+        if offset < self._bases[0]:
+            return self.restart_at(offset, now)
+        offset = self._batch_boundary(offset)
+        keep = bisect_right(self._bases, offset)
+        deleted = self._drop_segments(keep)
+        self._epochs.truncate_from(offset)
+        if deleted:
+            # The names must not come back after a crash in which the truncation is not lost: there would be a gap.
+            self._epochs.save_durably()
+            self._epochs_changed(save=False)
+        else:
+            self._epochs_changed()
+        self._active.truncate(offset, now.wall_ms)
+        self._ended_at(offset)
+        self.log_start_offset = min(self.log_start_offset, offset)
+        start = self.log_start_offset
+        reload_producers(self._producers, self._snapshots, self._segments, start_offset=start, end_offset=offset)
+        return deleted
+
+    def restart_at(self, offset: int, now: Instant) -> list[str]:
+        """Drop everything and go on at *offset*; the paths of files to be removed later."""
+        deleted = self._drop_segments(0)
+        self._epochs.clear()
+        self._epochs.save_durably()
+        self._epochs_changed(save=False)
+        self._add_segment(offset, now)
+        self._ended_at(offset)
+        self.log_start_offset = offset
+        self.unsynced_from = offset
+        self._snapshots.keep_between(0, -1)
+        self._producers.clear(offset)
+        return deleted
+
+    # Syncing and closing
+
+    def sync_due(self, now: Instant) -> bool:
+        """Is it time to sync: by ``flush.messages``, by ``flush.ms``, or because a segment is complete?"""
+        unflushed = self.end_offset - self.recovery_point
+        if unflushed >= self._config.flush_messages or self._rolled:
+            return True
+        return unflushed > 0 and now.mono_ms - self._last_sync_ms >= self._config.flush_ms
+
+    def files_to_sync(self) -> SyncJob:
+        """Everything that is not known to be on the disk. Sync all of it, then call ``synced``."""
+        files = [segment.file for segment in self._segments if segment.base_offset >= self.unsynced_from]
+        files += self._unsynced_indexes
+        files += self._snapshots.take_unsynced()
+        files += self._epochs.take_unsynced()
+        self._unsynced_indexes = []
+        self._rolled = False
+        return SyncJob(files, self.end_offset, self._active.base_offset, self._generation)
+
+    def synced(self, job: SyncJob, now: Instant) -> None:
+        if job.generation != self._generation:
+            return  # the log was truncated meanwhile, and may have other records now
+        self.recovery_point = max(self.recovery_point, job.up_to)
+        self.unsynced_from = max(self.unsynced_from, job.active_base)
+        self._last_sync_ms = now.mono_ms
+
+    def prepare_to_close(self) -> SyncJob:
+        """Write down all that a quick start needs. When the files are synced too, the log may be closed as clean."""
+        if self._active.size:
+            self._unsynced_indexes += self._active.seal()
+        self._snapshots.save(self._producers.snapshot(), self.end_offset)
+        return self.files_to_sync()
+
+    def close(self) -> None:
+        for segment in self._segments:
+            segment.close()
+
+    def check(self) -> None:
+        """Assert every invariant; reads the whole log."""
+        assert self._bases == [segment.base_offset for segment in self._segments], "the bases are the segments'"
+        assert self._bases == sorted(set(self._bases)), "segments are in order"
+        assert self._active is self._segments[-1], "the last segment is the active one"
+        assert self._bases[0] <= self.log_start_offset <= self.end_offset, "the log starts in it and before its end"
+        assert self.recovery_point <= self.end_offset, "what is synced was written"
+        assert self.unsynced_from <= self._bases[-1], "the active segment is never wholly synced"
+        assert self._producers.end_offset == self.end_offset, "producers are known up to the end"
+        for number, segment in enumerate(self._segments):
+            segment.check(self._end_of(number))
+        self._epochs.check()
+        assert self._latest_epoch == self._epochs.latest, "the latest epoch is remembered"
+        self._producers.check()
+
+    # Details
+
+    def _write(self, data: memoryview, header: BatchHeader, leader_epoch: int, now: Instant) -> int:
+        first_offset = self.end_offset
+        last_offset = first_offset + header.last_offset_delta
+        max_timestamp = header.max_timestamp
+        size = len(data)
+        if self._active.should_roll(self._config, size, last_offset, max_timestamp, now.wall_ms):
+            self.roll(now)
+        stamp(data, first_offset, leader_epoch)
+        if leader_epoch != self._latest_epoch:
+            assert leader_epoch > self._latest_epoch, "leaders follow each other in order"
+            self._assign_epoch(leader_epoch, first_offset)
+        active = self._active
+        active.append(data)
+        active.note(first_offset, last_offset, max_timestamp, size)
+        self.end_offset = self._producers.end_offset = last_offset + 1
+        return first_offset
+
+    def _write_as_follower(
+        self, data: memoryview, received: list[tuple[memoryview, BatchHeader]], first: int, now: Instant
+    ) -> int:
+        """Write as many batches, from number *first* on, as belong into one segment. The number of the next one."""
+        header = received[first][1]
+        if self._active.should_roll(self._config, header.size, header.last_offset, header.max_timestamp, now.wall_ms):
+            fits = header.last_offset - self.end_offset <= RELATIVE_OFFSET_MAX
+            self.roll(now, self.end_offset if fits else header.base_offset)
+        start = sum(header.size for _, header in received[:first])
+        end = start
+        count = first
+        base_offset, room = self._active.base_offset, self._config.segment_bytes - self._active.size
+        for _, header in received[first:]:
+            is_first = count == first
+            if not is_first and (
+                end - start + header.size > room or header.last_offset - base_offset > RELATIVE_OFFSET_MAX
+            ):
+                break
+            if header.leader_epoch >= 0:
+                self._assign_epoch(header.leader_epoch, header.base_offset)
+            end += header.size
+            count += 1
+        self._active.append(data[start:end])
+        for batch, header in received[first:count]:
+            self._active.note(header.base_offset, header.last_offset, header.max_timestamp, header.size)
+            replay_batch(self._producers, header, batch)
+        self.end_offset = self._producers.end_offset = received[count - 1][1].next_offset
+        return count
+
+    def _check_offsets(self, headers: list[BatchHeader]) -> None:
+        expected = self.end_offset
+        for header in headers:
+            if header.base_offset < expected:
+                raise CorruptData(f"a batch at offset {header.base_offset} was sent after offset {expected - 1}")
+            expected = header.next_offset
+
+    def _duplicate(self, span: BatchSpan) -> AppendResult:
+        time_ms = span.timestamp if self._rules.log_append_time else NO_TIMESTAMP
+        return AppendResult(span.first_offset, span.last_offset, time_ms, self.log_start_offset, duplicate=True)
+
+    def _check_in_transaction(self, header: BatchHeader) -> None:
+        if not self._producers.in_transaction(header.producer_id):
+            text = f"Producer {header.producer_id} has no transaction under way that this partition is part of."
+            raise Refused(Error.INVALID_TXN_STATE, text)
+
+    def _find_in(self, segment: Segment, timestamp: int) -> FoundOffset | None:
+        from_offset = max(self.log_start_offset, segment.base_offset)
+        while (found := segment.find_timestamp(timestamp, from_offset)) is not None:
+            position, header = found
+            record = self._record_at(segment, position, header, timestamp, self.log_start_offset)
+            if record is not None:
+                return record
+            from_offset = header.next_offset
+        return None
+
+    def _record_at(
+        self, segment: Segment, position: int, header: BatchHeader, timestamp: int, from_offset: int
+    ) -> FoundOffset | None:
+        """The first record of a batch with *timestamp* or a later one and *from_offset* or a later one."""
+        try:
+            batch = read_batch(segment.file, position, header)
+            for record in records(batch, header, limit=self._decompressed_bytes_max):
+                if record.timestamp >= timestamp and record.offset >= from_offset:
+                    return FoundOffset(record.offset, record.timestamp, header.leader_epoch)
+        except CorruptData:
+            # A producer may have sent records that make no sense: nobody looked. The batch is as near as we can get.
+            offset = max(header.base_offset, from_offset)
+            return FoundOffset(offset, header.max_timestamp, header.leader_epoch)
+        return None
+
+    def _batch_boundary(self, offset: int) -> int:
+        """*offset*, or the first offset of the batch that it lies in the middle of."""
+        segment = self._segments[bisect_right(self._bases, offset) - 1]
+        found = segment.locate(offset)
+        return offset if found is None else min(offset, segment.header_at(found.position).base_offset)
+
+    def _end_of(self, number: int) -> int:
+        return self._bases[number + 1] if number + 1 < len(self._bases) else self.end_offset
+
+    def _assign_epoch(self, epoch: int, start_offset: int) -> None:
+        if self._epochs.assign(epoch, start_offset):
+            self._epochs_changed()
+
+    def _epochs_changed(self, *, save: bool = True) -> None:
+        self._latest_epoch = self._epochs.latest
+        if save:
+            self._epochs.save()
+
+    def _add_segment(self, base_offset: int, now: Instant) -> None:
+        self._active = Segment.create(
+            self._disk,
+            self._directory,
+            base_offset,
+            index_interval_bytes=self._config.index_interval_bytes,
+            now_ms=now.wall_ms,
+        )
+        self._segments.append(self._active)
+        self._bases.append(base_offset)
+
+    def _drop_segments(self, keep: int) -> list[str]:
+        """Let go of all segments but the first *keep*, the newest first, so that a crash never leaves a gap."""
+        deleted: list[str] = []
+        while len(self._segments) > keep:
+            deleted += self._segments.pop().mark_deleted()
+            self._bases.pop()
+        if self._segments:
+            self._active = self._segments[-1]
+        return deleted
+
+    def _ended_at(self, offset: int) -> None:
+        self._generation += 1
+        self.end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.unsynced_from = min(self.unsynced_from, self._bases[-1])

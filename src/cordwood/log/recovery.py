@@ -1,0 +1,258 @@
+"""Open a partition's log: after a clean stop without reading it, after any other from its recovery point on.
+
+Recovery reads every batch from the first segment on that was not synced with all its files. The first batch that is
+damaged, cut off or out of order ends the log: it and all after it go. Indexes, producers and leader epochs of what was
+read are made anew, whatever their files say. Older segments are trusted; their indexes are checked when first used.
+"""
+
+from bisect import bisect_right
+
+from cordwood.config.topic import TopicConfig
+from cordwood.errors import CorruptData
+from cordwood.ports import Disk, Instant, Logger
+from cordwood.record.batch import BatchHeader
+
+from .epochs import LeaderEpochs
+from .log import Log, LogState
+from .names import LEADER_EPOCHS, LEFTOVERS, LOG, SEGMENT_SUFFIXES, SNAPSHOT, offset_of
+from .producers import Producers
+from .replay import reload_producers, replay_batch, reread_epochs
+from .scan import whole_batches
+from .segment import RELATIVE_OFFSET_MAX, Segment
+from .snapshot import SnapshotFiles
+
+DECOMPRESSED_BYTES_MAX = 64 << 20
+
+
+def open_log(
+    disk: Disk,
+    directory: str,
+    config: TopicConfig,
+    *,
+    now: Instant,
+    clean: bool = False,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+    logger: Logger | None = None,
+) -> Log:
+    """The log in *directory*, which is created if it is not there.
+
+    *clean* says that the log was closed, *recovery_point* and *log_start_offset* are what the checkpoints say of it.
+    """
+    opening = _Opening(disk, directory, config, now, logger)
+    state = opening.open(clean=clean, recovery_point=recovery_point, log_start_offset=log_start_offset)
+    return Log(state, config, now=now, decompressed_bytes_max=decompressed_bytes_max)
+
+
+class _Opening:
+    """The work of opening one log."""
+
+    def __init__(self, disk: Disk, directory: str, config: TopicConfig, now: Instant, logger: Logger | None) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._config = config
+        self._now = now
+        self._logger = logger
+        self._segments: list[Segment] = []
+        self._epochs = LeaderEpochs(disk, f"{directory}/{LEADER_EPOCHS}")
+        self._epochs_known = True
+        self._producers = Producers()
+        self._snapshots = SnapshotFiles(disk, directory)
+
+    def open(self, *, clean: bool, recovery_point: int, log_start_offset: int) -> LogState:
+        self._load_files()
+        end_offset = self._trusted_end() if clean else None
+        trusted = end_offset is not None
+        first = self._number_of(recovery_point)
+        if self._segments and not trusted:
+            end_offset = self._recover(first)
+        if end_offset is None or end_offset < log_start_offset:
+            self._start_over(log_start_offset)
+            end_offset = log_start_offset
+            first = 0
+        start_offset = max(log_start_offset, self._segments[0].base_offset)
+        self._settle_epochs(start_offset, end_offset)
+        if trusted:
+            self._settle_producers(start_offset, end_offset)
+        for segment in self._segments[:-1]:
+            segment.release_file()
+        return LogState(
+            disk=self._disk,
+            directory=self._directory,
+            segments=self._segments,
+            epochs=self._epochs,
+            producers=self._producers,
+            snapshots=self._snapshots,
+            start_offset=start_offset,
+            end_offset=end_offset,
+            recovery_point=end_offset if trusted else max(min(recovery_point, end_offset), start_offset),
+            unsynced_from=self._segments[-1 if trusted else first].base_offset,
+        )
+
+    def _load_files(self) -> None:
+        """Find segments, epochs and snapshots, and remove what belongs to none of them."""
+        self._disk.make_directory(self._directory)
+        names = self._disk.list(self._directory)
+        bases = {offset for name in names if (offset := offset_of(name, LOG)) is not None}
+        for name in names:
+            if name.endswith(LEFTOVERS) or _is_orphan(name, bases):
+                self._disk.remove(f"{self._directory}/{name}")
+        for base_offset in sorted(bases):
+            self._segments.append(
+                Segment.existing(
+                    self._disk,
+                    self._directory,
+                    base_offset,
+                    index_interval_bytes=self._config.index_interval_bytes,
+                    now_ms=self._now.wall_ms,
+                )
+            )
+        offsets = [offset for name in names if (offset := offset_of(name, SNAPSHOT)) is not None]
+        self._snapshots = SnapshotFiles(self._disk, self._directory, offsets)
+        self._load_epochs(exists=LEADER_EPOCHS in names)
+
+    def _load_epochs(self, *, exists: bool) -> None:
+        path = f"{self._directory}/{LEADER_EPOCHS}"
+        if not exists:
+            self._epochs_known = not any(segment.size for segment in self._segments)
+            return
+        try:
+            self._epochs = LeaderEpochs.load(self._disk, path)
+        except CorruptData as error:
+            self._say("%s; leader epochs are read from the log", error)
+            self._epochs_known = False
+
+    def _trusted_end(self) -> int | None:
+        """Where the log ends, if its last segment looks as a clean stop leaves it. Found without reading it all."""
+        if not self._segments:
+            return None
+        try:
+            return self._segments[-1].end_offset()
+        except CorruptData as error:
+            self._say("%s, although the last stop was clean", error)
+            return None
+
+    def _number_of(self, offset: int) -> int:
+        return max(0, bisect_right(self._segments, offset, key=_base_of) - 1)
+
+    def _recover(self, first: int) -> int:
+        """Read the segments from number *first* on and cut the log at the first fault. The offset after its end."""
+        self._forget_from(first)
+        for number in range(first, len(self._segments)):
+            segment = self._segments[number]
+            next_base = self._segments[number + 1].base_offset if number + 1 < len(self._segments) else None
+            if not self._recover_segment(segment, next_base):
+                self._drop_after(number)
+                break
+            if next_base is not None:
+                segment.seal()
+                self._producers.end_offset = next_base
+                self._snapshots.save(self._producers.snapshot(), next_base)
+        return self._producers.end_offset
+
+    def _forget_from(self, first: int) -> None:
+        """Bring producers and epochs to where the first segment to be read begins."""
+        base_offset = self._segments[first].base_offset
+        reload_producers(
+            self._producers,
+            self._snapshots,
+            self._segments[: first + 1],
+            start_offset=self._segments[0].base_offset,
+            end_offset=base_offset,
+        )
+        if self._epochs_known or not first:
+            self._epochs.truncate_from(base_offset)
+            self._epochs_known = True
+        else:
+            reread_epochs(self._epochs, self._segments[:first])
+            self._epochs_known = True
+
+    def _recover_segment(self, segment: Segment, next_base: int | None) -> bool:
+        """Read one segment and make its indexes anew. Is it whole?"""
+        end = segment.size
+        segment.restart()
+        self._producers.end_offset = max(self._producers.end_offset, segment.base_offset)
+        try:
+            for _, header, batch in whole_batches(segment.file, 0, end):
+                self._check_order(header, segment, next_base)
+                segment.note(header.base_offset, header.last_offset, header.max_timestamp, header.size)
+                if header.leader_epoch > self._epochs.latest:
+                    self._epochs.assign(header.leader_epoch, header.base_offset)
+                replay_batch(self._producers, header, batch)
+        except CorruptData as error:
+            self._say("%s: %s; the log is cut at offset %d", self._directory, error, self._producers.end_offset)
+            segment.cut()
+            return False
+        if next_base is None or next_base == self._producers.end_offset:
+            return True
+        # A segment begins where the one before it ended, unless the offsets leap further than an index can count. Any
+        # other gap means that the end of this segment never reached the disk.
+        return next_base - segment.base_offset > RELATIVE_OFFSET_MAX
+
+    def _check_order(self, header: BatchHeader, segment: Segment, next_base: int | None) -> None:
+        if header.base_offset < self._producers.end_offset:
+            raise CorruptData(f"offset {header.base_offset} is stored after offset {self._producers.end_offset - 1}")
+        if header.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX:
+            raise CorruptData(f"offset {header.last_offset} is too far from {segment.base_offset}")
+        if next_base is not None and header.last_offset >= next_base:
+            raise CorruptData(f"offset {header.last_offset} belongs into the next segment")
+        if 0 <= header.leader_epoch < self._epochs.latest:
+            raise CorruptData(f"leader epoch {header.leader_epoch} is stored after epoch {self._epochs.latest}")
+
+    def _drop_after(self, number: int) -> None:
+        """Remove the segments after *number* for good: the newest first, and their names before anything is written."""
+        while len(self._segments) > number + 1:
+            self._remove(self._segments.pop())
+        self._snapshots.keep_between(0, self._producers.end_offset)
+        self._epochs.save_durably()
+
+    def _start_over(self, offset: int) -> None:
+        """Begin an empty log at *offset*."""
+        while self._segments:
+            self._remove(self._segments.pop())
+        self._snapshots.keep_between(0, -1)
+        self._producers.clear(offset)
+        self._epochs.clear()
+        self._epochs_known = True
+        interval = self._config.index_interval_bytes
+        segment = Segment.create(
+            self._disk, self._directory, offset, index_interval_bytes=interval, now_ms=self._now.wall_ms
+        )
+        self._segments.append(segment)
+
+    def _remove(self, segment: Segment) -> None:
+        segment.close()
+        for suffix in SEGMENT_SUFFIXES:
+            self._disk.remove(segment.path(suffix))
+
+    def _settle_epochs(self, start_offset: int, end_offset: int) -> None:
+        before = self._epochs.entries
+        if not self._epochs_known:
+            reread_epochs(self._epochs, self._segments)
+        self._epochs.truncate_from(end_offset)
+        self._epochs.truncate_until(start_offset)
+        if self._epochs.entries != before:
+            self._epochs.save()
+
+    def _settle_producers(self, start_offset: int, end_offset: int) -> None:
+        self._snapshots.keep_only({segment.base_offset for segment in self._segments})
+        reload_producers(
+            self._producers, self._snapshots, self._segments, start_offset=start_offset, end_offset=end_offset
+        )
+
+    def _say(self, text: str, *values: object) -> None:
+        if self._logger is not None:
+            self._logger.warning(text, *values)
+
+
+def _base_of(segment: Segment) -> int:
+    return segment.base_offset
+
+
+def _is_orphan(name: str, bases: set[int]) -> bool:
+    """Is this an index without its log file?"""
+    for suffix in SEGMENT_SUFFIXES:
+        if suffix != LOG and (offset := offset_of(name, suffix)) is not None:
+            return offset not in bases
+    return False

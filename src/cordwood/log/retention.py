@@ -1,0 +1,52 @@
+"""Which of a log's oldest segments may go."""
+
+from collections.abc import Callable, Sequence
+
+from cordwood.config.topic import TopicConfig
+
+from .segment import Segment
+
+
+def segments_to_delete(
+    segments: Sequence[Segment],
+    config: TopicConfig,
+    *,
+    start_offset: int,
+    end_offset: int,
+    high_watermark: int,
+    now_ms: int,
+) -> int:
+    """How many of the oldest segments to delete.
+
+    Everywhere: those that lie wholly before the log's start. Where the policy is to delete: those without which the log
+    still has ``retention.bytes``, and those whose newest record is older than ``retention.ms``. Never one that reaches
+    the high watermark, and never an empty last one.
+    """
+    count = 0
+
+    def delete_while(breached: Callable[[Segment, int], bool]) -> None:
+        nonlocal count
+        while count < len(segments):
+            is_last = count + 1 == len(segments)
+            next_base = end_offset if is_last else segments[count + 1].base_offset
+            segment = segments[count]
+            if high_watermark < next_base or (is_last and not segment.size) or not breached(segment, next_base):
+                return
+            count += 1
+
+    last_base = segments[-1].base_offset
+    delete_while(lambda segment, next_base: segment.base_offset < last_base and next_base <= start_offset)
+    if "delete" not in config.cleanup_policy:
+        return count
+    if config.retention_bytes >= 0:
+        excess = sum(segment.size for segment in segments[count:]) - config.retention_bytes
+
+        def makes_too_large(segment: Segment, _: int) -> bool:
+            nonlocal excess
+            excess -= segment.size
+            return excess >= 0
+
+        delete_while(makes_too_large)
+    if config.retention_ms >= 0:
+        delete_while(lambda segment, _: now_ms - segment.largest_timestamp > config.retention_ms)
+    return count

@@ -1,0 +1,55 @@
+"""Walk over the batches of a log file: their headers alone, or whole with their checksums."""
+
+from collections.abc import Iterator
+
+from cordwood.errors import CorruptData
+from cordwood.ports import File
+from cordwood.record.batch import HEADER_SIZE, BatchHeader, check_counts, check_crc, header_at
+
+_HEADERS_CHUNK = 8 * 1024
+_BATCHES_CHUNK = 1024 * 1024
+
+
+def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Each batch's position and header, from *position* up to *end*, which both lie between batches."""
+    data = b""
+    start = position
+    while position < end:
+        if position - start + HEADER_SIZE > len(data):
+            data = file.read(position, min(_HEADERS_CHUNK, end - position))
+            start = position
+        header = header_at(data, position - start)
+        if header.size > end - position:
+            raise CorruptData(f"the batch at {position} goes on past {end}")
+        yield position, header
+        position += header.size
+
+
+def whole_batches(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    """Each batch with its position and header. The first one that is cut off or damaged raises ``CorruptData``."""
+    data = memoryview(b"")
+    start = position
+    while position < end:
+        if position - start + HEADER_SIZE > len(data):
+            data = memoryview(file.read(position, min(_BATCHES_CHUNK, end - position)))
+            start = position
+        header = header_at(data, position - start)
+        if header.size > end - position:
+            raise CorruptData(f"the batch at {position} is cut off")
+        if position - start + header.size > len(data):
+            data = memoryview(file.read(position, min(max(_BATCHES_CHUNK, header.size), end - position)))
+            start = position
+        batch = data[position - start : position - start + header.size]
+        check_counts(header)
+        check_crc(batch, header)
+        yield position, header, batch
+        position += header.size
+
+
+def read_batch(file: File, position: int, header: BatchHeader) -> bytes:
+    """The whole batch at *position*, whose header is known."""
+    data = file.read(position, header.size)
+    if len(data) != header.size:
+        raise CorruptData(f"the batch at {position} is cut off")
+    check_crc(data, header)
+    return data

@@ -1,0 +1,378 @@
+"""One segment of a log: a file of batches, a sparse index by offset and one by time.
+
+The batches lie one after the other in offset order; every batch's offsets are at least the segment's base offset and
+differ from it by less than 2³¹. Where the last batches begin is remembered, so that readers close behind the writer are
+served without touching the disk. The indexes of a segment that was there before are read when somebody first asks, and
+made anew from the log file if they turn out to be missing or wrong.
+"""
+
+from array import array
+from bisect import bisect_left
+from typing import NamedTuple
+
+from cordwood.config.topic import TopicConfig
+from cordwood.errors import CorruptData, StorageError
+from cordwood.ids import NO_TIMESTAMP
+from cordwood.ports import Buffer, Disk, File
+from cordwood.record.batch import BatchHeader
+
+from .index import OFFSET_ENTRY, TIME_ENTRY, Index, offset_index, time_index
+from .names import DELETED, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, file_name
+from .scan import headers
+
+RELATIVE_OFFSET_MAX = 2**31 - 1
+_RECENT = 128
+
+
+class Located(NamedTuple):
+    """Where a batch lies in its segment's file."""
+
+    position: int
+    size: int
+
+
+class Segment:
+    """The batches from ``base_offset`` up to the next segment."""
+
+    __slots__ = (
+        "_bytes_since_entry",
+        "_directory",
+        "_disk",
+        "_file",
+        "_first_timestamp",
+        "_index_interval_bytes",
+        "_indexes_loaded",
+        "_largest_timestamp",
+        "_largest_timestamp_offset",
+        "_offsets",
+        "_recent_floor",
+        "_recent_last_offsets",
+        "_recent_positions",
+        "_times",
+        "base_offset",
+        "created_ms",
+        "size",
+    )
+
+    def __init__(self, disk: Disk, directory: str, base_offset: int, *, index_interval_bytes: int, now_ms: int) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._index_interval_bytes = index_interval_bytes
+        self._file: File | None = None
+        self._offsets: Index = offset_index(disk, self.path(OFFSET_INDEX, base_offset))
+        self._times: Index = time_index(disk, self.path(TIME_INDEX, base_offset))
+        self._indexes_loaded = True
+        self._first_timestamp: int | None = None
+        self._largest_timestamp = NO_TIMESTAMP
+        self._largest_timestamp_offset = base_offset
+        self._bytes_since_entry = 0
+        self._recent_floor = base_offset - 1
+        self._recent_last_offsets = array("q")
+        self._recent_positions = array("q")
+        self.base_offset = base_offset
+        self.created_ms = now_ms
+        self.size = 0
+
+    @classmethod
+    def create(
+        cls, disk: Disk, directory: str, base_offset: int, *, index_interval_bytes: int, now_ms: int
+    ) -> "Segment":
+        """A new, empty segment. Files of that name that are there already are emptied."""
+        segment = cls(disk, directory, base_offset, index_interval_bytes=index_interval_bytes, now_ms=now_ms)
+        segment._file = disk.open(segment.path(LOG), create=True)
+        if segment._file.size:
+            segment._file.truncate(0)
+            segment._offsets.reset()
+            segment._times.reset()
+        return segment
+
+    @classmethod
+    def existing(
+        cls, disk: Disk, directory: str, base_offset: int, *, index_interval_bytes: int, now_ms: int
+    ) -> "Segment":
+        """The segment that is on the disk. Nothing but its size is looked at yet."""
+        segment = cls(disk, directory, base_offset, index_interval_bytes=index_interval_bytes, now_ms=now_ms)
+        segment._file = disk.open(segment.path(LOG))
+        segment.size = segment._file.size
+        segment._indexes_loaded = False
+        segment._recent_floor = base_offset + RELATIVE_OFFSET_MAX  # nothing is remembered yet
+        return segment
+
+    @property
+    def file(self) -> File:
+        if self._file is None:
+            self._file = self._disk.open(self.path(LOG))
+        return self._file
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest timestamp of any batch; where none has one, the time when the segment was first seen."""
+        if not self._indexes_loaded:
+            self._load_indexes()
+        return self._largest_timestamp if self._largest_timestamp >= 0 else self.created_ms
+
+    @property
+    def largest_record_timestamp(self) -> tuple[int, int]:
+        """The largest timestamp of any batch, -1 without one, and the last offset of the batch that brought it."""
+        self._load_indexes()
+        return self._largest_timestamp, self._largest_timestamp_offset
+
+    def path(self, suffix: str, base_offset: int | None = None) -> str:
+        return f"{self._directory}/{file_name(self.base_offset if base_offset is None else base_offset, suffix)}"
+
+    def append(self, data: Buffer) -> None:
+        """Write batches at the end. ``note`` must be told of each of them afterwards."""
+        self.file.append(data)
+
+    def note(self, base_offset: int, last_offset: int, max_timestamp: int, size: int) -> None:
+        """Take the next *size* bytes of the file for a batch."""
+        position = self.size
+        if not position:
+            self._first_timestamp = max_timestamp
+        if not self._indexes_loaded:
+            self._load_indexes()
+        if max_timestamp > self._largest_timestamp:
+            self._largest_timestamp = max_timestamp
+            self._largest_timestamp_offset = last_offset
+        if self._bytes_since_entry > self._index_interval_bytes:
+            self._offsets.add(last_offset - self.base_offset, position)
+            self._add_time_entry()
+            self._bytes_since_entry = 0
+        self._bytes_since_entry += size
+        self.size = position + size
+        recent = self._recent_last_offsets
+        if not recent:
+            self._recent_floor = min(self._recent_floor, base_offset - 1)
+        elif len(recent) >= 2 * _RECENT:
+            self._forget_older_half()
+        recent.append(last_offset)
+        self._recent_positions.append(position)
+
+    def locate(self, offset: int) -> Located | None:
+        """The first batch whose last offset is *offset* or more."""
+        if offset > self._recent_floor:
+            positions = self._recent_positions
+            number = bisect_left(self._recent_last_offsets, offset)
+            if number == len(positions):
+                return None
+            position = positions[number]
+            end = positions[number + 1] if number + 1 < len(positions) else self.size
+            return Located(position, end - position)
+        try:
+            return self._locate_on_disk(offset)
+        except CorruptData:
+            self.rebuild_indexes()
+            return self._locate_on_disk(offset)
+
+    def header_at(self, position: int) -> BatchHeader:
+        for _, header in headers(self.file, position, self.size):
+            return header
+        raise CorruptData(f"{self.path(LOG)}: there is no batch at {position}")
+
+    def end_offset(self) -> int:
+        """The offset after the last batch, found by its index and a short walk. For a segment that was just opened."""
+        self._load_indexes()
+        end = self.base_offset
+        last = self._offsets.last()
+        position = last[1] if last else 0
+        for at, header in headers(self.file, position, self.size):
+            self._check_entry(last, at, header)
+            end = header.next_offset
+            if header.max_timestamp > self._largest_timestamp:
+                self._largest_timestamp, self._largest_timestamp_offset = header.max_timestamp, header.last_offset
+        self._bytes_since_entry = self.size - position
+        return end
+
+    def find_timestamp(self, timestamp: int, from_offset: int) -> tuple[int, BatchHeader] | None:
+        """The first batch with *timestamp* or a later one in it that reaches *from_offset*: its position and header."""
+        try:
+            return self._find_timestamp(timestamp, from_offset)
+        except CorruptData:
+            self.rebuild_indexes()
+            return self._find_timestamp(timestamp, from_offset)
+
+    def _find_timestamp(self, timestamp: int, from_offset: int) -> tuple[int, BatchHeader] | None:
+        self._load_indexes()
+        entry = self._times.last_at_most(timestamp)
+        known_below = self.base_offset + (entry[1] if entry else 0)
+        by_offset = self._offsets.last_at_most(max(known_below, from_offset) - self.base_offset)
+        for position, header in headers(self.file, by_offset[1] if by_offset else 0, self.size):
+            if header.max_timestamp >= timestamp and header.last_offset >= from_offset:
+                return position, header
+        return None
+
+    def should_roll(self, config: TopicConfig, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+        """Does a batch of *size* bytes belong into a new segment?"""
+        if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            return True
+        if not self.size:
+            return False
+        return (
+            self.size > config.segment_bytes - size
+            or self._waited_ms(max_timestamp, now_ms) > config.segment_ms - self._jitter_ms(config)
+            or len(self._offsets) >= config.segment_index_bytes // OFFSET_ENTRY.size
+            or len(self._times) >= config.segment_index_bytes // TIME_ENTRY.size - 1
+        )
+
+    def seal(self) -> list[File]:
+        """Complete the index files. They have to be synced, beside the log file, before the log may rely on them."""
+        self._load_indexes()
+        self._add_time_entry()
+        return [self._offsets.flush(), self._times.flush()]
+
+    def truncate(self, offset: int, now_ms: int) -> None:
+        """Drop every batch with offsets of *offset* or more."""
+        found = self.locate(offset)
+        self._load_indexes()
+        self._offsets.truncate_before(offset - self.base_offset)
+        self._times.truncate_before(offset - self.base_offset, column=1)
+        if found is not None:
+            self.file.truncate(found.position)
+            self.size = found.position
+        if not self.size:
+            self.created_ms = now_ms
+            self._first_timestamp = None
+        self._forget_recent(floor=offset - 1)
+        self._find_largest_timestamp()
+
+    def cut(self) -> None:
+        """Drop what lies in the file after the last batch that was noted."""
+        if self.file.size > self.size:
+            self.file.truncate(self.size)
+
+    def restart(self) -> None:
+        """Forget what is known of the batches: ``note`` will be told of each of them again."""
+        self.size = 0
+        self._offsets.reset()
+        self._times.reset()
+        self._indexes_loaded = True
+        self._largest_timestamp = NO_TIMESTAMP
+        self._largest_timestamp_offset = self.base_offset
+        self._bytes_since_entry = 0
+        self._forget_recent(floor=self.base_offset - 1)
+
+    def rebuild_indexes(self) -> None:
+        """Make both indexes anew from the batches' headers."""
+        end = self.size
+        self.restart()
+        for _, header in headers(self.file, 0, end):
+            self.note(header.base_offset, header.last_offset, header.max_timestamp, header.size)
+        assert self.size == end, "the headers cover the file"
+
+    def mark_deleted(self) -> list[str]:
+        """Rename the files, so that a restart does not take them for a segment. Their new paths; open files live on."""
+        deleted = []
+        for suffix in SEGMENT_SUFFIXES:
+            path = self.path(suffix)
+            if suffix == LOG or self._disk.exists(path):
+                self._disk.rename(path, path + DELETED)
+                deleted.append(path + DELETED)
+        return deleted
+
+    def release_file(self) -> None:
+        """Let go of the log file until somebody reads it."""
+        self._file = None
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._offsets.close()
+        self._times.close()
+
+    def check(self, end_offset: int) -> None:
+        """Read the whole segment and assert that everything agrees."""
+        assert self.file.size == self.size, "the file is as long as the segment"
+        expected = self.base_offset
+        starts: dict[int, int] = {}
+        for position, header in headers(self.file, 0, self.size):
+            assert header.base_offset >= expected, "offsets grow"
+            assert header.last_offset - self.base_offset <= RELATIVE_OFFSET_MAX, "offsets fit into the indexes"
+            starts[header.last_offset] = position
+            expected = header.next_offset
+        assert expected <= end_offset, "the segment ends before the next one"
+        self._load_indexes()
+        self._offsets.check()
+        self._times.check()
+        for number in range(len(self._offsets)):
+            relative, position = self._offsets.entry(number)
+            assert starts.get(self.base_offset + relative) == position, "an index entry is a batch's"
+        for last_offset, position in zip(self._recent_last_offsets, self._recent_positions, strict=True):
+            assert starts.get(last_offset) == position, "a remembered position is a batch's"
+
+    def _forget_older_half(self) -> None:
+        self._recent_floor = self._recent_last_offsets[_RECENT - 1]
+        del self._recent_last_offsets[:_RECENT]
+        del self._recent_positions[:_RECENT]
+
+    def _forget_recent(self, *, floor: int) -> None:
+        self._recent_floor = floor
+        del self._recent_last_offsets[:]
+        del self._recent_positions[:]
+
+    def _locate_on_disk(self, offset: int) -> Located | None:
+        self._load_indexes()
+        entry = self._offsets.last_at_most(offset - self.base_offset)
+        for position, header in headers(self.file, entry[1] if entry else 0, self.size):
+            self._check_entry(entry, position, header)
+            if header.last_offset >= offset:
+                return Located(position, header.size)
+        return None
+
+    def _check_entry(self, entry: tuple[int, int] | None, position: int, header: BatchHeader) -> None:
+        if entry is not None and position == entry[1] and header.last_offset != self.base_offset + entry[0]:
+            raise CorruptData(f"{self.path(OFFSET_INDEX)}: position {position} is not that of its batch")
+
+    def _load_indexes(self) -> None:
+        if self._indexes_loaded:
+            return
+        try:
+            self._offsets.load()
+            self._times.load()
+            self._check_loaded()
+        except (CorruptData, StorageError):
+            self.rebuild_indexes()
+            return
+        self._indexes_loaded = True
+
+    def _check_loaded(self) -> None:
+        last_offset, last_time = self._offsets.last(), self._times.last()
+        if last_offset and not (last_offset[0] >= 0 and 0 <= last_offset[1] < self.size):
+            raise CorruptData(f"{self.path(OFFSET_INDEX)}: goes on past the end of the log")
+        if last_time:
+            self._largest_timestamp = last_time[0]
+            self._largest_timestamp_offset = self.base_offset + last_time[1]
+            if last_time[1] < 0 or not self.size:
+                raise CorruptData(f"{self.path(TIME_INDEX)}: has entries for nothing")
+        elif self.size and self.header_at(0).max_timestamp >= 0:
+            raise CorruptData(f"{self.path(TIME_INDEX)}: has no entries")
+
+    def _add_time_entry(self) -> None:
+        last = self._times.last()
+        if self._largest_timestamp > (last[0] if last else NO_TIMESTAMP):
+            self._times.add(self._largest_timestamp, self._largest_timestamp_offset - self.base_offset)
+
+    def _find_largest_timestamp(self) -> None:
+        last = self._times.last()
+        self._largest_timestamp, relative = last or (NO_TIMESTAMP, 0)
+        self._largest_timestamp_offset = self.base_offset + relative
+        entry = self._offsets.last_at_most(relative)
+        for _, header in headers(self.file, entry[1] if entry else 0, self.size):
+            if header.max_timestamp > self._largest_timestamp:
+                self._largest_timestamp, self._largest_timestamp_offset = header.max_timestamp, header.last_offset
+        last_entry = self._offsets.last()
+        self._bytes_since_entry = self.size - (last_entry[1] if last_entry else 0)
+
+    def _waited_ms(self, max_timestamp: int, now_ms: int) -> int:
+        """How long ago the segment began: by the clock of its records, or by ours if they have none."""
+        if self._first_timestamp is None:
+            self._first_timestamp = self.header_at(0).max_timestamp
+        if self._first_timestamp >= 0:
+            return max_timestamp - self._first_timestamp
+        return now_ms - self.created_ms
+
+    def _jitter_ms(self, config: TopicConfig) -> int:
+        """Differs from log to log and from segment to segment, and is the same whenever it is asked for."""
+        if not config.segment_jitter_ms:
+            return 0
+        spread = sum(self._directory.encode()) * 2_654_435_761 + self.base_offset * 40_503
+        return spread % min(config.segment_jitter_ms, config.segment_ms)
