@@ -94,7 +94,7 @@ class Log:
         "_rules",
         "_segments",
         "_snapshots",
-        "_unsynced_indexes",
+        "_unsynced_files",
         "end_offset",
         "log_start_offset",
         "recovery_point",
@@ -115,7 +115,7 @@ class Log:
         self._generation = 0
         self._last_sync_ms = now.mono_ms
         self._rolled = False
-        self._unsynced_indexes: list[File] = []
+        self._unsynced_files: list[File] = []
         self.log_start_offset = state.start_offset
         self.end_offset = state.end_offset
         self.recovery_point = state.recovery_point
@@ -147,6 +147,16 @@ class Log:
     def latest_epoch(self) -> int:
         """The leader epoch of the newest record, -1 without one."""
         return self._latest_epoch
+
+    @property
+    def recovery_checkpoint(self) -> int:
+        """From here on the log is read after a crash: the base of the first segment not synced with its indexes."""
+        return self.unsynced_from
+
+    @property
+    def starts_inside_segment(self) -> bool:
+        """Have records been given up that are still in the first segment?"""
+        return self.log_start_offset > self._bases[0]
 
     @property
     def unflushed_messages(self) -> int:
@@ -214,7 +224,7 @@ class Log:
         if self._active.base_offset == base_offset:
             assert not self._active.size, "a segment with records has another base offset"
             return
-        self._unsynced_indexes += self._active.seal()
+        self._unsynced_files += self._active.seal()
         self._add_segment(base_offset, now)
         self._producers.end_offset = base_offset
         self._snapshots.save(self._producers.snapshot(), base_offset)
@@ -377,10 +387,10 @@ class Log:
     def files_to_sync(self) -> SyncJob:
         """Everything that is not known to be on the disk. Sync all of it, then call ``synced``."""
         files = [segment.file for segment in self._segments if segment.base_offset >= self.unsynced_from]
-        files += self._unsynced_indexes
+        files += self._unsynced_files
         files += self._snapshots.take_unsynced()
         files += self._epochs.take_unsynced()
-        self._unsynced_indexes = []
+        self._unsynced_files = []
         self._rolled = False
         return SyncJob(files, self.end_offset, self._active.base_offset, self._generation)
 
@@ -391,10 +401,14 @@ class Log:
         self.unsynced_from = max(self.unsynced_from, job.active_base)
         self._last_sync_ms = now.mono_ms
 
+    def sync_too(self, file: File) -> None:
+        """Sync this file of the partition with the log's own."""
+        self._unsynced_files.append(file)
+
     def prepare_to_close(self) -> SyncJob:
         """Write down all that a quick start needs. When the files are synced too, the log may be closed as clean."""
         if self._active.size:
-            self._unsynced_indexes += self._active.seal()
+            self._unsynced_files += self._active.seal()
         self._snapshots.save(self._producers.snapshot(), self.end_offset)
         return self.files_to_sync()
 
