@@ -134,7 +134,7 @@ class Broker:
     def synced(self, token: int, now: Instant) -> list[Effect]:
         """Files that a ``Sync`` named are on the disk."""
         self.now = now
-        self.replicas.syncs.done(token, self.effects)
+        self.replicas.syncs.done(token, self.effects, now)
         return self._take_effects()
 
     def removed(self, token: int, now: Instant) -> list[Effect]:

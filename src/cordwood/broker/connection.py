@@ -1,7 +1,7 @@
 """One client's connection: calls come in, replies leave in the order of the calls.
 
-A call may be answered at once or later (a fetch that waits for data, a topic being created); what comes behind it on the
-same connection is served in the meantime, but its reply waits for its turn, as the protocol demands.
+A call may be answered at once or later (a fetch that waits for data, a topic being created); what comes behind it on
+the same connection is served in the meantime, but its reply waits for its turn, as the protocol demands.
 """
 
 from collections import deque

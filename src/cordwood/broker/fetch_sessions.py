@@ -4,8 +4,8 @@ Beyond Kafka's: a session also remembers which of its partitions *may have news*
 puts itself on that list when its high watermark or start moves, a request puts on it what it changes, and only those
 partitions are looked at when a response is built. One reader of 1,000 partitions, two of them busy, costs two look-ups.
 
-Invariants (``check``): a session's partitions are registered with the local partitions they read; nothing is on the list
-of news that is not in the session.
+Invariants (``check``): a session's partitions are registered with the local partitions they read; nothing is on the
+list of news that is not in the session.
 """
 
 from collections.abc import Callable, Iterator
@@ -155,7 +155,7 @@ class FetchSessions:
         session.used_ms = now_ms
 
     def add(self, reader: Reader, now_ms: int) -> bool:
-        """Make *reader* a session, if there is room or an old one can go; else it stays without one, as Kafka's does."""
+        """Make *reader* a session, if there is room or an old one can go; else it stays without one."""
         if self.slots <= 0 or (len(self._sessions) >= self.slots and not self._evict(now_ms)):
             return False
         while (session_id := self._entropy.getrandbits(31)) in self._sessions or session_id == NO_SESSION:

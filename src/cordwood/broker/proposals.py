@@ -1,8 +1,8 @@
 """Changes of the metadata on their way to the store.
 
-A change is a *plan*: a function that checks it against the image as it is now and returns store operations. If the store
-refuses them because something else changed first, the plan is made again from the newer image; so a plan must have no
-memory of its earlier attempts.
+A change is a *plan*: a function that checks it against the image as it is now and returns store operations. If the
+store refuses them because something else changed first, the plan is made again from the newer image; so a plan must
+have no memory of its earlier attempts.
 """
 
 from collections.abc import Callable, Sequence

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cordwood.effects import Effect, Sync
+from cordwood.log.log import SyncJob
 from cordwood.partition.partition import Partition
+from cordwood.ports import File, Instant
 
 
 @dataclass(slots=True)
@@ -20,10 +22,10 @@ class Waiting:
 
 @dataclass(slots=True)
 class Running:
-    """One log's sync under way: up to where, and who waits for it or for the one after it."""
+    """One log's sync under way, and who waits for it or for the one after it."""
 
     partition: Partition
-    up_to: int
+    job: SyncJob
     waiting: list[tuple[int, Waiting]] = field(default_factory=list)
     again: bool = False
 
@@ -32,12 +34,21 @@ class Syncs:
     """The syncs under way, at most one for each log."""
 
     def __init__(self) -> None:
-        self._running: dict[int, Running] = {}
-        self._by_partition: dict[Partition, Running] = {}
+        self._pending: dict[int, Callable[[list[Effect], Instant], None]] = {}
+        self._logs: dict[Partition, Running] = {}
         self._count = 0
 
     def __len__(self) -> int:
-        return len(self._running)
+        return len(self._pending)
+
+    def sync(self, files: Sequence[File], then: Callable[[list[Effect], Instant], None], effects: list[Effect]) -> None:
+        """Sync any files, *then* go on."""
+        self._count += 1
+        self._pending[self._count] = then
+        effects.append(Sync(self._count, files))
+
+    def done(self, token: int, effects: list[Effect], now: Instant) -> None:
+        self._pending.pop(token)(effects, now)
 
     def wait(self, partitions: Sequence[Partition], go_on: Callable[[], None], effects: list[Effect]) -> None:
         """Sync these logs up to their present ends, then *go_on*."""
@@ -47,39 +58,36 @@ class Syncs:
             running.waiting.append((partition.log.end_offset, waiting))
 
     def start(self, partition: Partition, effects: list[Effect]) -> Running:
-        """Sync a log up to its present end; if a sync is running already, once more after it."""
-        running = self._by_partition.get(partition)
+        """Sync a log up to its present end; if a sync of it is running already, once more after it."""
+        running = self._logs.get(partition)
         if running is None:
-            running = self._by_partition[partition] = Running(partition, partition.log.end_offset)
+            running = self._logs[partition] = Running(partition, partition.log.files_to_sync())
             self._send(running, effects)
         else:
             running.again = True
         return running
 
     def _send(self, running: Running, effects: list[Effect]) -> None:
-        self._count += 1
-        self._running[self._count] = running
-        running.up_to = running.partition.log.end_offset
-        running.again = False
-        effects.append(Sync(self._count, running.partition.log.files_to_sync()))
+        self.sync(running.job.files, lambda effects, now: self._synced(running, effects, now), effects)
 
-    def done(self, token: int, effects: list[Effect]) -> None:
-        running = self._running.pop(token)
+    def _synced(self, running: Running, effects: list[Effect], now: Instant) -> None:
         partition = running.partition
         if not partition.gone:
-            partition.log.synced(running.up_to)
-            if partition.high_watermark < running.up_to:
-                partition.commit(running.up_to)
+            partition.log.synced(running.job, now)
+            if partition.high_watermark < running.job.up_to:
+                partition.commit(running.job.up_to)
         self._wake(running)
         if running.again and not partition.gone:
+            running.again = False
+            running.job = partition.log.files_to_sync()
             self._send(running, effects)
         else:
-            del self._by_partition[partition]
+            del self._logs[partition]
 
     def _wake(self, running: Running) -> None:
         still = []
         for offset, waiting in running.waiting:
-            if offset <= running.up_to or running.partition.gone:
+            if offset <= running.job.up_to or running.partition.gone:
                 waiting.left -= 1
                 if waiting.left == 0:
                     waiting.go_on()

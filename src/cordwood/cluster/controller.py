@@ -1,4 +1,4 @@
-"""Changes of the metadata: each function checks a wish against the image and returns the store operations that fulfil it.
+"""Changes of the metadata: a function checks a wish against the image and returns the operations that fulfil it.
 
 Nothing happens here. A wish that can not be fulfilled raises ``Refused`` with Kafka's code and a sentence for a person.
 """
@@ -53,7 +53,9 @@ def plan_topic(
         raise Refused(Error.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
     other = collision(topic, image.topics)
     if other is not None:
-        raise Refused(Error.INVALID_TOPIC, f"Topic '{topic}' collides with existing topic '{other}': '.' and '_' count as one.")
+        raise Refused(
+            Error.INVALID_TOPIC, f"Topic '{topic}' collides with existing topic '{other}': '.' and '_' count as one."
+        )
     if manual:
         if partitions != -1 or replicas != -1:
             raise Refused(
@@ -66,9 +68,7 @@ def plan_topic(
     return TopicPlan(topic, TopicId(new_uuid(entropy)), assignment, config)
 
 
-def _place_new(
-    brokers: Sequence[NodeId], entropy: Entropy, partitions: int, replicas: int
-) -> list[tuple[NodeId, ...]]:
+def _place_new(brokers: Sequence[NodeId], entropy: Entropy, partitions: int, replicas: int) -> list[tuple[NodeId, ...]]:
     if not 1 <= partitions <= PARTITIONS_MAX:
         raise Refused(Error.INVALID_PARTITIONS, f"A topic has 1 to {PARTITIONS_MAX} partitions, not {partitions}.")
     if not 1 <= replicas <= len(brokers):
@@ -120,7 +120,7 @@ def _new_partitions(topic: TopicName, assignment: Sequence[tuple[NodeId, ...]], 
 
 
 def delete_topic(topic: TopicInfo) -> list[StoreOp]:
-    """The topic goes, and its id is kept until the last of its files is gone: a crash in between is made good at start."""
+    """The topic goes; its id is kept until the last of its files is gone, so that a crash in between does no harm."""
     operations: list[StoreOp] = [
         Delete(layout.topic_path(topic.name)),
         Create(layout.deleted_topic_path(topic.id), b""),

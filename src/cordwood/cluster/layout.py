@@ -1,7 +1,7 @@
 """Where the metadata store keeps what, and in which form.
 
-The paths and the JSON are those of Kafka's ZooKeeper era, so that whoever knows Kafka can read the store. This module is
-the only one that knows them; the rest of the core speaks of topics, partitions and brokers.
+The paths and the JSON are those of Kafka's ZooKeeper era, so that whoever knows Kafka can read the store. This module
+is the only one that knows them; the rest of the core speaks of topics, partitions and brokers.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""Which names a topic may have. A name becomes a directory's name, so this is also what keeps it inside the data directory."""
+"""Which names a topic may have. A name becomes a directory's: this is also what keeps it in the data directory."""
 
 import re
 from collections.abc import Iterable
@@ -18,7 +18,9 @@ def check_name(name: str) -> TopicName:
     if name in (".", ".."):
         raise Refused(Error.INVALID_TOPIC, "A topic's name can not be '.' or '..'.")
     if len(name) > LENGTH_MAX:
-        raise Refused(Error.INVALID_TOPIC, f"A topic's name has at most {LENGTH_MAX} characters; this one has {len(name)}.")
+        raise Refused(
+            Error.INVALID_TOPIC, f"A topic's name has at most {LENGTH_MAX} characters; this one has {len(name)}."
+        )
     if not _LEGAL.fullmatch(name):
         raise Refused(
             Error.INVALID_TOPIC,

@@ -56,8 +56,6 @@ class Partition:
 
     def become(self, *, leader: NodeId, epoch: int, isr: tuple[NodeId, ...]) -> None:
         """Take the role that the metadata gives this replica."""
-        if epoch > self.leader_epoch and leader == self.node:
-            self.log.begin_epoch(epoch)
         self.leader, self.leader_epoch, self.isr = leader, epoch, isr
 
     def check_leader(self, claimed_epoch: int = -1) -> None:
@@ -84,6 +82,7 @@ class Partition:
         return result
 
     def sync_due(self) -> bool:
+        """Must what was appended be synced before anybody reads it?"""
         log = self.log
         return log.unflushed_messages >= log.config.flush_messages
 
@@ -106,4 +105,4 @@ class Partition:
 
     def check(self) -> None:
         self.log.check()
-        assert self.log.start_offset <= self.high_watermark <= self.log.end_offset
+        assert self.log.log_start_offset <= self.high_watermark <= self.log.end_offset

@@ -3,9 +3,9 @@
 Plain non-blocking sockets on the loop's readiness callbacks, not transports: a frame is parsed where it was received, a
 file slice goes from the page cache to the socket, and the road of a request has no queue in it.
 
-Memory: reading starts in one buffer that all sockets of a loop share, because a frame is dealt with before the next read.
-Only a frame that did not arrive whole moves to a buffer of its own, which grows with what really came, not with what the
-length prefix claims. An idle connection therefore holds no buffer.
+Memory: reading starts in one buffer that all sockets of a loop share, because a frame is dealt with before the next
+read. Only a frame that did not arrive whole moves to a buffer of its own, which grows with what really came, not with
+what the length prefix claims. An idle connection therefore holds no buffer.
 """
 
 import asyncio
@@ -160,7 +160,9 @@ class ClientSocket:
             while end - start >= 4:
                 (length,) = _LENGTH.unpack_from(view, start)
                 if not 0 < length <= self._request_bytes_max:
-                    raise ProtocolError(_length_refusal(bytes(view[start : start + 4]), length, self._request_bytes_max))
+                    raise ProtocolError(
+                        _length_refusal(bytes(view[start : start + 4]), length, self._request_bytes_max)
+                    )
                 after = start + 4 + length
                 if after > end or self._must_wait():
                     break

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar, assert_never
 
@@ -17,7 +17,7 @@ from cordwood.broker.connection import Peer
 from cordwood.effects import Close, Effect, Remove, Send, Sync, WriteMetadata
 from cordwood.errors import StorageError, StoreConflict
 from cordwood.ids import ConnectionId
-from cordwood.ports import Disk, MetadataStore, Node
+from cordwood.ports import Disk, File, MetadataStore, Node
 from cordwood.run.client_socket import ClientSocket, ReceiveBuffers
 from cordwood.run.clock import now
 
@@ -71,7 +71,7 @@ class Driver:
         self._metadata_thread.shutdown()
         self._disk_thread.shutdown()
         if not self.failure.done():
-            self._broker.close(now())
+            self._broker.shut_down(now())
             self.failure.cancel()
         self._store.close()
 
@@ -176,7 +176,8 @@ class Driver:
             case Close(connection, reason):
                 client = self._clients.get(connection)
                 if client is not None:
-                    self._logger.info("closing connection %d from %s: %s", connection, client.connection.peer.host, reason)
+                    host = client.connection.peer.host
+                    self._logger.info("closing connection %d from %s: %s", connection, host, reason)
                     self._drop(client)
             case WriteMetadata(token, operations):
                 self._in_thread(
@@ -184,14 +185,18 @@ class Driver:
                     lambda: self._store.multi(operations),
                     lambda outcome: self._written(token, outcome),
                 )
-            case Sync(token, files):
+            case Sync(token, to_sync):
                 self._in_thread(
                     self._disk_thread,
-                    lambda: [file.sync() for file in files],
+                    lambda: _sync(to_sync),
                     lambda outcome: self._synced(token, outcome),
                 )
-            case Remove(paths):
-                self._in_thread(self._disk_thread, lambda: self._remove(list(paths)), self._removed)
+            case Remove(token, files, directories):
+                self._in_thread(
+                    self._disk_thread,
+                    lambda: self._remove(files, directories),
+                    lambda outcome: self._removed(token, outcome),
+                )
             case _:
                 assert_never(effect)
 
@@ -230,20 +235,31 @@ class Driver:
         else:
             self._act(self._broker.metadata_written, token, outcome, now())
 
-    def _synced(self, token: int, outcome: list[None] | Exception) -> None:
-        if isinstance(outcome, Exception):
+    def _synced(self, token: int, outcome: Exception | None) -> None:
+        if outcome is not None:
             # After a failed fsync nobody knows what is on the disk: acknowledging anything more would be a lie.
             self._fail(outcome)
         else:
             self._act(self._broker.synced, token, now())
 
-    def _remove(self, paths: list[str]) -> None:
-        for path in paths:
+    def _remove(self, files: Sequence[str], directories: Sequence[str]) -> None:
+        for path in files:
+            self._disk.remove(path)
+        for path in directories:
             self._disk.remove_tree(path)
 
-    def _removed(self, outcome: None | Exception) -> None:
-        if outcome is not None:
+    def _removed(self, token: int, outcome: Exception | None) -> None:
+        if isinstance(outcome, StorageError):
             self._logger.warning("files could not be removed, the next start tries again: %s", outcome)
+        elif outcome is not None:
+            self._fail(outcome)
+        else:
+            self._act(self._broker.removed, token, now())
+
+
+def _sync(files: Sequence[File]) -> None:
+    for file in files:
+        file.sync()
 
 
 def _nothing() -> None:

@@ -2,9 +2,10 @@
 
 import asyncio
 
-try:
-    from uvloop import new_event_loop
-except ImportError:  # no uvloop on this platform
-    new_event_loop = asyncio.new_event_loop
 
-__all__ = ["new_event_loop"]
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:  # there is none for this platform
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

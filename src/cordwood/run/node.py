@@ -16,6 +16,7 @@ from cordwood.cluster.layout import CLUSTER_ID, cluster_id_data, uuid_text
 from cordwood.config import BrokerConfig, parse_properties
 from cordwood.errors import ConfigError
 from cordwood.ids import NodeId
+from cordwood.log.directory import LogDirectory
 from cordwood.ports import Create
 from cordwood.run.clock import now
 from cordwood.run.data_directory import IDENTITY, DirectoryLock, Identity
@@ -24,7 +25,6 @@ from cordwood.run.driver import Driver, open_listener
 from cordwood.run.sqlite_store import SqliteStore
 
 METADATA = "metadata.sqlite"
-LOGS = ""  # partition directories lie directly in the data directory, as Kafka's do
 
 
 class Node:
@@ -60,7 +60,12 @@ class Node:
             disk = RealDisk(directory)
             store, image = self._metadata(directory, entropy, disk)
             settings = Settings(self._static, image, self._config.node_id)
-            replicas = Replicas(disk, NodeId(self._config.node_id), directory, self._logger)
+            logs = LogDirectory(
+                disk,
+                decompressed_bytes_max=settings.config.max_decompressed_message_bytes,
+                logger=self._logger,
+            )
+            replicas = Replicas(logs, NodeId(self._config.node_id), os.path.abspath(directory), self._logger)
             replicas.open(image, settings, now())
             broker = Broker(
                 settings=settings,
@@ -86,12 +91,12 @@ class Node:
         image = MetadataImage()
         image.apply(store.load())
         if not image.cluster_id:
-            cluster_id = identity.cluster_id if identity is not None else uuid_text(new_uuid(entropy))
             if identity is not None:
                 raise ConfigError(
-                    f"{directory} holds logs of cluster {identity.cluster_id}, but its metadata ({METADATA}) is missing; "
-                    "restore it, or start with another --data"
+                    f"{directory} holds logs of cluster {identity.cluster_id}, but its metadata is missing; "
+                    f"restore {METADATA}, or start with another --data"
                 )
+            cluster_id = uuid_text(new_uuid(entropy))
             image.apply(store.multi([Create(CLUSTER_ID, cluster_id_data(cluster_id))]))
         if identity is None:
             identity = Identity(image.cluster_id, self._config.node_id, new_uuid(entropy))
@@ -118,11 +123,15 @@ class Node:
     async def run_until(self, ended: Coroutine[object, object, object]) -> None:
         """Run until *ended* is, or raise what stopped the broker."""
         assert self._driver is not None
+        failure = self._driver.failure
         stop = asyncio.ensure_future(ended)
-        await asyncio.wait([stop, self._driver.failure], return_when=asyncio.FIRST_COMPLETED)
-        stop.cancel()
-        if self._driver.failure.done():
-            self._driver.failure.result()
+        stop.add_done_callback(lambda _: failure.done() or failure.cancel())
+        try:
+            await failure
+        except asyncio.CancelledError:
+            await stop
+        finally:
+            stop.cancel()
 
     async def stop(self) -> None:
         assert self._driver is not None

@@ -1,8 +1,8 @@
 """ApiVersions (18), versions 0-4: what this broker serves.
 
-A version that we do not know is answered as version 0, with UNSUPPORTED_VERSION and the list, so that the client can ask
-again in a version that both know (KIP-511). The answer's header is never the flexible one: the client has yet to learn
-what we speak.
+A version that we do not know is answered as version 0, with UNSUPPORTED_VERSION and the list, so that the client can
+ask again in a version that both know (KIP-511). The answer's header is never the flexible one: the client has yet to
+learn what we speak.
 
 Produce is listed from version 0, although 0 to 2 are refused: librdkafka takes a higher minimum for a broker that knows
 no compression (KAFKA-18659).

@@ -1,6 +1,7 @@
 """CreateTopics (19), versions 2-7: new topics, each by itself: one that is refused does not hold up the others.
 
-- 4: -1 for the numbers of partitions and replicas means the broker's defaults; 5: the answer shows the topic's settings.
+- 4: -1 for the numbers of partitions and replicas means the broker's defaults; 5: the answer shows the topic's
+  settings.
 - 7: and its id. ``validate_only`` checks everything and creates nothing.
 """
 
@@ -65,7 +66,9 @@ def _refuse_collisions(plans: dict[str, TopicPlan | Refused]) -> None:
         if isinstance(planned, TopicPlan):
             other = seen.setdefault(name.replace(".", "_"), name)
             if other != name:
-                plans[name] = Refused(Error.INVALID_TOPIC, f"Topic '{name}' collides with '{other}': '.' and '_' count as one.")
+                plans[name] = Refused(
+                    Error.INVALID_TOPIC, f"Topic '{name}' collides with '{other}': '.' and '_' count as one."
+                )
 
 
 def _plan(broker: "Broker", call: Call, topic: CreateTopicsRequestTopic) -> TopicPlan:

@@ -57,4 +57,4 @@ def _delete(broker: "Broker", topic: TopicName, index: int, offset: int) -> int:
     if not 0 <= target <= partition.high_watermark:
         raise Refused(Error.OFFSET_OUT_OF_RANGE)
     broker.replicas.delete_records(broker, partition, target)
-    return partition.log.start_offset
+    return partition.log.log_start_offset

@@ -17,7 +17,9 @@ BROKERS, CONTROLLERS = 1, 2
 
 def handle(broker: "Broker", call: Call, request: DescribeClusterRequest) -> DescribeClusterResponse:
     if request.endpoint_type != BROKERS:
-        error = Error.MISMATCHED_ENDPOINT_TYPE if request.endpoint_type == CONTROLLERS else Error.UNSUPPORTED_ENDPOINT_TYPE
+        error = (
+            Error.MISMATCHED_ENDPOINT_TYPE if request.endpoint_type == CONTROLLERS else Error.UNSUPPORTED_ENDPOINT_TYPE
+        )
         return DescribeClusterResponse(error_code=error, error_message="This is a broker's endpoint.")
     return DescribeClusterResponse(
         cluster_id=broker.image.cluster_id,

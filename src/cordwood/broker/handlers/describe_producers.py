@@ -46,8 +46,8 @@ def _answer(broker: "Broker", topic: TopicName, index: int) -> DescribeProducers
                 last_sequence=entry.last_sequence,
                 last_timestamp=entry.last_timestamp,
                 coordinator_epoch=entry.coordinator_epoch,
-                current_txn_start_offset=-1 if entry.current_txn_first_offset is None else entry.current_txn_first_offset,
+                current_txn_start_offset=entry.transaction_start,
             )
-            for producer_id, entry in partition.log.producers.active()
+            for producer_id, entry in partition.log.producers.known.items()
         ],
     )

@@ -165,7 +165,7 @@ def _look(
         partition_index=entry.index,
         high_watermark=local.high_watermark,
         last_stable_offset=local.high_watermark,
-        log_start_offset=log.start_offset,
+        log_start_offset=log.log_start_offset,
         aborted_transactions=[] if isolation_level == READ_COMMITTED else None,
         records=b"",
     )
@@ -176,10 +176,11 @@ def _look(
     end = local.readable_end(isolation_level)
     if entry.offset == end:
         return answer, 0  # a reader that has everything: the usual case at the tail
-    slices = log.read(entry.offset, max(min(entry.max_bytes, budget), 0), up_to_offset=end, first_whole=first)
-    size = sum(len(piece) for piece in slices)
-    answer.records = slices
-    return answer, size
+    piece = log.read(entry.offset, max(min(entry.max_bytes, budget), 0), up_to_offset=end, first_whole=first)
+    if piece is None:
+        return answer, 0
+    answer.records = piece
+    return answer, piece.length
 
 
 def _unknown(broker: "Broker", entry: FetchPartition) -> Refused:
@@ -189,10 +190,10 @@ def _unknown(broker: "Broker", entry: FetchPartition) -> Refused:
 
 
 def _divergence(local: Partition, entry: FetchPartition) -> FetchResponseEpochEndOffset | None:
-    """Where a reader's log and ours part, if it read from a leader whose last records were never committed (KIP-595)."""
+    """Where a reader's log and ours part, if it read what an earlier leader had and never committed (KIP-595)."""
     if entry.last_fetched_epoch < 0:
         return None
-    epoch, end_offset = local.log.epochs.end_offset_for(entry.last_fetched_epoch, local.log.end_offset)
+    epoch, end_offset = local.log.end_offset_for(entry.last_fetched_epoch)
     if epoch < entry.last_fetched_epoch or end_offset < entry.offset:
         return FetchResponseEpochEndOffset(epoch=epoch, end_offset=end_offset)
     return None
@@ -282,6 +283,8 @@ def _by_topic(by_id: bool, entries: list[tuple[FetchPartition, FetchResponsePart
     for entry, answer in entries:
         if entry.topic != last:
             last = entry.topic
-            topics.append(FetchResponseTopic(topic_id=last) if not isinstance(last, str) else FetchResponseTopic(topic=last))
+            topics.append(
+                FetchResponseTopic(topic_id=last) if not isinstance(last, str) else FetchResponseTopic(topic=last)
+            )
         topics[-1].partitions.append(answer)
     return topics

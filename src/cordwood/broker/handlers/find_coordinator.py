@@ -37,7 +37,11 @@ def handle(broker: "Broker", call: Call, request: FindCoordinatorRequest) -> Fin
 def _find(broker: "Broker", call: Call, key_type: int, key: str) -> FindCoordinatorResponseCoordinator:
     if key_type not in (GROUP, TRANSACTION):
         return FindCoordinatorResponseCoordinator(
-            key=key, node_id=-1, port=-1, error_code=Error.INVALID_REQUEST, error_message=f"Key type {key_type} is not served."
+            key=key,
+            node_id=-1,
+            port=-1,
+            error_code=Error.INVALID_REQUEST,
+            error_message=f"Key type {key_type} is not served.",
         )
     here = broker.brokers(call)[0]
     return FindCoordinatorResponseCoordinator(key=key, node_id=here.id, host=here.host, port=here.port)

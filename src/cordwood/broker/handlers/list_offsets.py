@@ -36,7 +36,14 @@ def handle(broker: "Broker", call: Call, request: ListOffsetsRequest) -> ListOff
             ListOffsetsResponseTopic(
                 name=topic.name,
                 partitions=[
-                    _answer(broker, call, request, TopicName(topic.name), wanted, (topic.name, wanted.partition_index) in twice)
+                    _answer(
+                        broker,
+                        call,
+                        request,
+                        TopicName(topic.name),
+                        wanted,
+                        (topic.name, wanted.partition_index) in twice,
+                    )
                     for wanted in topic.partitions
                 ],
             )
@@ -61,7 +68,9 @@ def _answer(
             raise Refused(Error.UNSUPPORTED_VERSION)
         partition = broker.replicas.get(topic, wanted.partition_index)
         partition.check_leader(wanted.current_leader_epoch)
-        answer.timestamp, answer.offset, answer.leader_epoch = _look_up(partition, wanted.timestamp, request.isolation_level)
+        answer.timestamp, answer.offset, answer.leader_epoch = _look_up(
+            partition, wanted.timestamp, request.isolation_level
+        )
     except Refused as refusal:
         answer.error_code = refusal.error
     except StorageError as error:
@@ -77,10 +86,11 @@ def _look_up(partition: Partition, timestamp: int, isolation_level: int) -> tupl
     if timestamp == LATEST:
         return -1, end, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return -1, log.start_offset, log.epochs.epoch_at(log.start_offset)
+        earliest = log.earliest()
+        return -1, earliest.offset, earliest.leader_epoch
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return -1, -1, -1
-    found = log.offset_of_max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    found = log.find_max_timestamp() if timestamp == MAX_TIMESTAMP else log.find_timestamp(timestamp)
     if found is None or found.offset >= end:
         return -1, -1, -1
-    return found.timestamp, found.offset, log.epochs.epoch_at(found.offset)
+    return found.timestamp, found.offset, found.leader_epoch

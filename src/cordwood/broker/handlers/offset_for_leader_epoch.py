@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (23), versions 2-4: where a leader epoch ended, so that a reader finds where its log and ours part."""
+"""OffsetForLeaderEpoch (23), versions 2-4: where a leader epoch ended; it tells where two logs part."""
 
 from typing import TYPE_CHECKING
 
@@ -36,5 +36,5 @@ def _answer(
         partition.check_leader(wanted.current_leader_epoch)
     except Refused as refusal:
         return OffsetForLeaderEpochResponsePartition(partition=wanted.partition, error_code=refusal.error)
-    epoch, end_offset = partition.log.epochs.end_offset_for(wanted.leader_epoch, partition.log.end_offset)
+    epoch, end_offset = partition.log.end_offset_for(wanted.leader_epoch)
     return OffsetForLeaderEpochResponsePartition(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)

@@ -4,7 +4,8 @@
 - 8: errors carry a message; 10: a wrong leader's answer names the right one (KIP-951); 13: topics by id.
 
 Each partition succeeds or fails by itself. A batch is checked, stamped and written where it was received: nothing here
-looks at a record. acks=0 has no answer, and a failure then ends the connection, because nothing else can tell the client.
+looks at a record. acks=0 has no answer, and a failure then ends the connection, because nothing else can tell the
+client.
 """
 
 from typing import TYPE_CHECKING
@@ -32,7 +33,9 @@ ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 
 def handle(broker: "Broker", call: Call, request: ProduceRequest) -> ProduceResponse | None:
     unsynced: list[Partition] = []
-    response = ProduceResponse(responses=[_topic(broker, call, request, topic, unsynced) for topic in request.topic_data])
+    response = ProduceResponse(
+        responses=[_topic(broker, call, request, topic, unsynced) for topic in request.topic_data]
+    )
     if request.acks == ACKS_NONE:
         _end_without_answer(broker, call, response)
         return None
@@ -47,7 +50,9 @@ def _topic(
 ) -> ProduceResponseTopic:
     by_id = call.api_version >= 13
     local = (
-        broker.replicas.by_id.get(TopicId(topic.topic_id)) if by_id else broker.replicas.by_name.get(TopicName(topic.name))
+        broker.replicas.by_id.get(TopicId(topic.topic_id))
+        if by_id
+        else broker.replicas.by_name.get(TopicName(topic.name))
     )
     responses = []
     for data in topic.partition_data:

@@ -1,0 +1,248 @@
+"""The partitions that this broker holds: opened at start, made and removed as the metadata says, looked after since.
+
+Invariants (``check``): by name and by id it is the same partitions; each lies where the metadata puts it.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cordwood.broker.settings import Settings
+from cordwood.broker.syncs import Syncs
+from cordwood.cluster.image import Delta, MetadataImage, PartitionInfo, TopicInfo
+from cordwood.cluster.layout import deleted_topic_path
+from cordwood.config import TopicConfig
+from cordwood.effects import Remove
+from cordwood.errors import Error, Refused, StorageError
+from cordwood.ids import NodeId, TopicId, TopicName, TopicPartition
+from cordwood.log.directory import LogDirectory
+from cordwood.log.log import Log
+from cordwood.partition.partition import Partition
+from cordwood.ports import Delete, Instant, Logger, StoreOp
+
+if TYPE_CHECKING:
+    from cordwood.broker.broker import Broker
+
+SYNC_CHECK_INTERVAL_MS = 1000
+
+
+class Replicas:
+    """All local partitions, and the data directory they lie in."""
+
+    def __init__(self, directory: LogDirectory, node: NodeId, directory_name: str, logger: Logger) -> None:
+        self.directory = directory
+        self.directory_name = directory_name
+        self.by_name: dict[TopicName, dict[int, Partition]] = {}
+        self.by_id: dict[TopicId, dict[int, Partition]] = {}
+        self.syncs = Syncs()
+        self._node = node
+        self._logger = logger
+        self._removals: dict[int, TopicId | None] = {}
+        self._removal_count = 0
+        self._leftovers: list[str] = []
+        self._checkpointing = False
+        self._checkpoint_again = False
+
+    def get(self, topic: TopicName, index: int) -> Partition:
+        partitions = self.by_name.get(topic)
+        if partitions is None or (partition := partitions.get(index)) is None:
+            raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION)
+        return partition
+
+    def all(self) -> list[Partition]:
+        return [partition for partitions in self.by_name.values() for partition in partitions.values()]
+
+    # ------------------------------------------------------------------ at start
+
+    def open(self, image: MetadataImage, settings: Settings, now: Instant) -> None:
+        """Open every log that the metadata puts here, and set aside what it does not know."""
+        stored, self._leftovers = self.directory.load()
+        for name, topic_id in stored:
+            self._sort_out(image, name, topic_id)
+        for topic in image.topics.values():
+            config = topic_config(topic, settings)
+            for info in topic.partitions:
+                if self._node in info.replicas:
+                    self._add(topic, info, config, now)
+
+    def _sort_out(self, image: MetadataImage, name: TopicPartition, topic_id: TopicId | None) -> None:
+        """A directory belongs to a topic, or to one that was deleted, or to nobody knows whom."""
+        topic = image.topics.get(name.topic)
+        if topic is not None and topic_id in (topic.id, None) and name.partition < len(topic.partitions):
+            return
+        if topic_id is not None and topic_id in image.deleted_topics:
+            self._leftovers.append(self.directory.set_aside(name, topic_id))
+        else:
+            kept = self.directory.keep_stray(name, topic_id)
+            self._logger.warning("the metadata does not know %s; its files are kept in %s", name, kept)
+
+    def _add(self, topic: TopicInfo, info: PartitionInfo, config: TopicConfig, now: Instant) -> None:
+        name = TopicPartition(topic.name, info.index)
+        log = self.directory.open(name, topic.id, config, now=now)
+        partition = Partition(name, topic.id, log, self._node)
+        partition.become(leader=info.leader, epoch=info.leader_epoch, isr=info.isr)
+        partitions = self.by_id.setdefault(topic.id, {})
+        partitions[info.index] = partition
+        self.by_name[topic.name] = partitions
+
+    def start(self, broker: "Broker") -> None:
+        """Begin to look after the logs; remove what earlier deletions left behind."""
+        config, now, every = broker.config, broker.now, broker.timers.every
+        every(SYNC_CHECK_INTERVAL_MS, lambda now: self._sync_due(broker, now), now=now)
+        every(config.log_retention_check_interval_ms, lambda now: self._delete_old(broker, now), now=now)
+        every(config.log_flush_offset_checkpoint_interval_ms, lambda now: self._checkpoint(broker), now=now)
+        every(config.producer_id_expiration_check_interval_ms, lambda now: self._expire_producers(broker, now), now=now)
+        self._remove_leftovers(broker)
+
+    # ------------------------------------------------------------------ as the metadata changes
+
+    def apply(self, broker: "Broker", delta: Delta) -> None:
+        """Make the local partitions what the metadata now says."""
+        names = list(broker.image.topics) if delta.broker_configs else list(delta.topics)
+        for name in names:
+            topic = broker.image.topics.get(name)
+            local = self.by_name.get(name)
+            if local is not None and (topic is None or topic.id not in self.by_id):
+                self._delete_topic(broker, name, local)
+            if topic is not None:
+                self._update(broker, topic)
+
+    def _update(self, broker: "Broker", topic: TopicInfo) -> None:
+        config = topic_config(topic, broker.settings)
+        local = self.by_id.get(topic.id, {})
+        for info in topic.partitions:
+            partition = local.get(info.index)
+            if partition is not None:
+                partition.log.update_config(config)
+                partition.become(leader=info.leader, epoch=info.leader_epoch, isr=info.isr)
+            elif self._node in info.replicas:
+                self._add(topic, info, config, broker.now)
+
+    def _delete_topic(self, broker: "Broker", name: TopicName, local: dict[int, Partition]) -> None:
+        topic_id = next(iter(local.values())).topic_id
+        directories = []
+        for partition in local.values():
+            directories.append(self.directory.set_aside(partition.name, partition.topic_id))
+            partition.gone = True
+            partition.changed()
+        del self.by_name[name]
+        del self.by_id[topic_id]
+        self._remove(broker, directories=directories, topic_id=topic_id)
+
+    # ------------------------------------------------------------------ removing files
+
+    def _remove(
+        self,
+        broker: "Broker",
+        *,
+        files: Sequence[str] = (),
+        directories: Sequence[str] = (),
+        topic_id: TopicId | None = None,
+    ) -> None:
+        """Have files removed; when the last of a deleted topic are gone, its mark in the metadata may go too."""
+        self._removal_count += 1
+        self._removals[self._removal_count] = topic_id
+        broker.effects.append(Remove(self._removal_count, files, directories))
+
+    def removed(self, broker: "Broker", token: int) -> None:
+        topic_id = self._removals.pop(token)
+        if topic_id is not None:
+            broker.propose(lambda: _forget(broker.image, topic_id), _ignore)
+
+    def _remove_leftovers(self, broker: "Broker") -> None:
+        leftovers, self._leftovers = self._leftovers, []
+        if leftovers:
+            self._remove(broker, directories=leftovers)
+        for topic_id in sorted(broker.image.deleted_topics):
+            self._remove(broker, topic_id=topic_id)  # removals happen in order: after all leftovers
+
+    # ------------------------------------------------------------------ looking after the logs
+
+    def delete_records(self, broker: "Broker", partition: Partition, offset: int) -> None:
+        """Let a partition start at *offset*, and drop the segments that lie wholly before it."""
+        if partition.log.advance_start(offset, high_watermark=partition.high_watermark):
+            partition.changed()
+            self._checkpoint(broker)
+            self._drop_segments(broker, partition, broker.now)
+
+    def _delete_old(self, broker: "Broker", now: Instant) -> None:
+        for partition in self.all():
+            self._drop_segments(broker, partition, now)
+
+    def _drop_segments(self, broker: "Broker", partition: Partition, now: Instant) -> None:
+        start = partition.log.log_start_offset
+        try:
+            files = partition.log.delete_old_segments(now, high_watermark=partition.high_watermark)
+        except StorageError as error:
+            self._logger.error("old segments of %s could not be deleted: %s", partition.name, error)
+            return
+        if partition.log.log_start_offset != start:
+            self._logger.info("%s now starts at offset %d", partition.name, partition.log.log_start_offset)
+            partition.changed()
+        if files:
+            delay_ms = partition.log.config.file_delete_delay_ms
+            broker.timers.at(now.mono_ms + delay_ms, lambda _: self._remove(broker, files=files))
+
+    def _sync_due(self, broker: "Broker", now: Instant) -> None:
+        for partition in self.all():
+            if partition.log.sync_due(now):
+                self.syncs.start(partition, broker.effects)
+
+    def _expire_producers(self, broker: "Broker", now: Instant) -> None:
+        for partition in self.all():
+            partition.log.producers.expire(now.wall_ms, broker.config.producer_id_expiration_ms)
+
+    def _checkpoint(self, broker: "Broker") -> None:
+        """Write down how far each log is safe. The files are put in place once they are on the disk."""
+        if self._checkpointing:
+            self._checkpoint_again = True
+            return
+        self._checkpointing = True
+        files = self.directory.prepare_checkpoints(*self._offsets())
+        self.syncs.sync(files, lambda effects, now: self._checkpoint_synced(broker), broker.effects)
+
+    def _checkpoint_synced(self, broker: "Broker") -> None:
+        self.directory.commit_checkpoints()
+        self._checkpointing = False
+        if self._checkpoint_again:
+            self._checkpoint_again = False
+            self._checkpoint(broker)
+
+    def _offsets(self) -> tuple[dict[TopicPartition, Log], dict[TopicPartition, int]]:
+        partitions = self.all()
+        return {p.name: p.log for p in partitions}, {p.name: p.high_watermark for p in partitions}
+
+    def close(self, now: Instant) -> None:
+        """Bring every log to the disk and note that the next start needs no recovery."""
+        for partition in self.all():
+            job = partition.log.prepare_to_close()
+            for file in job.files:
+                file.sync()
+            partition.log.synced(job, now)
+        self.directory.write_checkpoints(*self._offsets())
+        self.directory.mark_clean()
+        for partition in self.all():
+            partition.log.close()
+
+    def check(self) -> None:
+        assert {id(partitions) for partitions in self.by_name.values()} == {id(p) for p in self.by_id.values()}
+        for topic_id, partitions in self.by_id.items():
+            for index, partition in partitions.items():
+                assert partition.name.partition == index
+                assert partition.topic_id == topic_id
+                assert self.by_name[partition.name.topic] is partitions
+                assert not partition.gone
+                partition.check()
+
+
+def topic_config(topic: TopicInfo, settings: Settings) -> TopicConfig:
+    """A topic's settings: its own over the broker's defaults."""
+    return TopicConfig.parse(topic.config, settings.config.topic_defaults)
+
+
+def _forget(image: MetadataImage, topic_id: TopicId) -> list[StoreOp]:
+    path = deleted_topic_path(topic_id)
+    return [Delete(path)] if topic_id in image.deleted_topics else []
+
+
+def _ignore(_: Refused | None) -> None:
+    """A mark that could not be removed is found again at the next start."""
