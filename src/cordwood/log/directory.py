@@ -31,6 +31,7 @@ LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEAN_STOP = ".kafka_cleanshutdown"
 DELETED_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
 
 _NAME_MAX = 255
 _PREPARED = ".prepared"
@@ -61,6 +62,7 @@ class LogDirectory:
         self._log_starts: dict[TopicPartition, int] = {}
         self._checkpointed: set[TopicPartition] = set()
         """The partitions that the checkpoints on the disk name."""
+        self._prepared = False
         self.was_clean = False
         """Was the last stop a clean one?"""
         self.high_watermarks: Offsets = {}
@@ -122,16 +124,26 @@ class LogDirectory:
             if stored.pop(name, None) is not None:
                 self._disk.replace(path, _encoded(stored))
         self._checkpointed.discard(name)
+        self._prepared = False  # what was prepared may still name it
+
+    def keep_stray(self, name: TopicPartition, topic_id: TopicId | None) -> str:
+        """Rename a directory that no metadata knows, and keep it: somebody may miss what is in it. Its new name."""
+        path = deleted_name(name, topic_id).removesuffix(DELETED_SUFFIX) + STRAY_SUFFIX
+        self._disk.rename(str(name), path)
+        return path
 
     def prepare_checkpoints(self, logs: Mapping[TopicPartition, Log], high_watermarks: Offsets) -> list[File]:
         """Write new checkpoints beside the old ones, for ``commit_checkpoints`` when these files are synced."""
         contents = _checkpoints(logs, high_watermarks)
         self._checkpointed |= {*logs, *high_watermarks}
+        self._prepared = True
         return [write_unsynced(self._disk, name + _PREPARED, data) for name, data in contents.items()]
 
     def commit_checkpoints(self) -> None:
-        for name in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS):
-            self._disk.rename(name + _PREPARED, name)
+        if self._prepared:
+            self._prepared = False
+            for name in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS):
+                self._disk.rename(name + _PREPARED, name)
 
     def write_checkpoints(self, logs: Mapping[TopicPartition, Log], high_watermarks: Offsets) -> None:
         """Write the checkpoints, and wait for the disk."""

@@ -182,7 +182,7 @@ def produced_batch(data: memoryview) -> BatchHeader:
     if size < HEADER_SIZE:
         raise _not_a_batch(data)
     header = BatchHeader._make(_unpack_header(data))
-    (_, length, _, magic, crc, attributes, delta, _, _, producer_id, _, sequence, count) = header
+    (_, length, _, magic, crc, attributes, delta, _, _, producer_id, epoch, sequence, count) = header
     if magic != MAGIC or length + LENGTH_END != size:
         raise _not_a_batch(data)
     if crc32c(data[ATTRIBUTES_AT:]) != crc:
@@ -195,8 +195,8 @@ def produced_batch(data: memoryview) -> BatchHeader:
         raise Refused(Error.INVALID_RECORD, "Clients may not write control records.")
     if not attributes & CODEC_MASK and count * RECORD_SIZE_MIN > size - HEADER_SIZE:
         raise Refused(Error.INVALID_RECORD, f"{count} records do not fit into {size - HEADER_SIZE} bytes.")
-    if producer_id >= 0 and sequence < 0:
-        raise Refused(Error.INVALID_RECORD, f"Producer {producer_id} sent the sequence number {sequence}.")
+    if producer_id >= 0 and (sequence < 0 or epoch < 0):
+        raise Refused(Error.INVALID_RECORD, f"Producer {producer_id} sent sequence {sequence} of epoch {epoch}.")
     return header
 
 

@@ -67,25 +67,29 @@ def decompress(codec: Codec, data: Buffer, limit: int) -> Buffer:
 
 
 def _decompress_growing(codec: Codec, data: Buffer, limit: int) -> Buffer:
-    decode = _DECODERS[codec]
     size = min(limit, max(_FIRST_GUESS_MIN, _GROWTH * len(data)))
-    while True:
-        output = bytearray(size)
-        try:
-            used = decode(data, output)
-        except cramjam.DecompressionError as error:
-            if not str(error).endswith(_TOO_SMALL):
-                raise
-        else:
-            return memoryview(output)[:used]
+    while (output := _decompress_into(codec, data, size)) is None:
         if size >= limit:
             raise _too_large(codec, limit)
         size = min(limit, size * _GROWTH)
+    return output
+
+
+def _decompress_into(codec: Codec, data: Buffer, size: int) -> Buffer | None:
+    """The output, or None if it is larger than *size*. Two tries' buffers are never there at the same time."""
+    output = bytearray(size)
+    try:
+        used = _DECODERS[codec](data, output)
+    except cramjam.DecompressionError as error:
+        if str(error).endswith(_TOO_SMALL):
+            return None
+        raise
+    return memoryview(output)[:used]
 
 
 def _decompress_snappy(data: memoryview, limit: int) -> Buffer:
     if bytes(data[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
-        return _decompress_block(data, limit)
+        return _decompress_block(data, limit, 0)
     output = bytearray()
     position = len(_XERIAL_HEADER)
     while position < len(data):
@@ -95,14 +99,14 @@ def _decompress_snappy(data: memoryview, limit: int) -> Buffer:
         position += _block_length.size
         if not 0 < length <= len(data) - position:
             raise CorruptData(f"snappy: a block can not be {length} bytes long")
-        output += _decompress_block(data[position : position + length], limit - len(output))
+        output += _decompress_block(data[position : position + length], limit, len(output))
         position += length
     return output
 
 
-def _decompress_block(block: memoryview, limit: int) -> Buffer:
+def _decompress_block(block: memoryview, limit: int, before: int) -> Buffer:
     size = cramjam.snappy.decompress_raw_len(block)
-    if size > limit:
+    if before + size > limit:
         raise _too_large(Codec.SNAPPY, limit)
     output = bytearray(size)
     if cramjam.snappy.decompress_raw_into(block, output) != size:
