@@ -15,12 +15,13 @@ from cordwood.ports import Chunk
 
 from .compiler import decoder, encoder
 from .registry import APIS, Api
-from .runtime import skip_tags
+from .runtime import SHORT_TEXT, bad_length, beyond, skip_tags
 from .types import spec_of
 
 M = TypeVar("M")
 
-_REQUEST_START = Struct(">hhih")
+_read_start = Struct(">hhih").unpack_from
+_START_BYTES = 10
 _SIZE = Struct(">i")
 _SIZE_AND_ID = Struct(">ii")
 _SIZE_AND_ID_AND_NO_TAGS = Struct(">iix")
@@ -52,31 +53,33 @@ def read_request_head(frame: memoryview) -> RequestHead:
         ProtocolError: there is no header in these bytes.
     """
     try:
-        api_key, api_version, correlation_id, length = _REQUEST_START.unpack_from(frame)
+        api_key, api_version, correlation_id, length = _read_start(frame)
+        api = APIS.get(api_key)
+        if api is None:
+            return RequestHead(api_key, api_version, correlation_id, None, None, _START_BYTES)
+        pos = _START_BYTES
+        client_id = None
+        if 0 <= length < len(SHORT_TEXT):
+            client_id = SHORT_TEXT[length](frame, pos)[0].decode()
+            pos += length
+        elif length != -1:
+            client_id = _long_client_id(frame, length)
+            pos += length
+        if api_version >= api.flexible_from:
+            pos = _skip_header_tags(frame, pos)
     except struct_error:
         raise ProtocolError(f"a request of {len(frame)} bytes") from None
-    api = APIS.get(api_key)
-    if api is None:
-        return RequestHead(api_key, api_version, correlation_id, None, None, _REQUEST_START.size)
-    client_id, pos = _client_id(frame, length)
-    if api_version >= api.flexible_from:
-        pos = _skip_header_tags(frame, pos)
+    except UnicodeDecodeError:
+        raise ProtocolError("client id: not UTF-8") from None
     return RequestHead(api_key, api_version, correlation_id, client_id, api, pos)
 
 
-def _client_id(frame: memoryview, length: int) -> tuple[str | None, int]:
-    pos = _REQUEST_START.size
+def _long_client_id(frame: memoryview, length: int) -> str:
     if length < 0:
-        if length != -1:
-            raise ProtocolError(f"client id: length {length}")
-        return None, pos
-    end = pos + length
-    if end > len(frame):
-        raise ProtocolError(f"client id: {length} claimed, {len(frame) - pos} bytes left")
-    try:
-        return str(frame[pos:end], "utf-8"), end
-    except UnicodeDecodeError:
-        raise ProtocolError("client id: not UTF-8") from None
+        raise bad_length("client id", length)
+    if length > len(frame) - _START_BYTES:
+        raise beyond("client id", length, len(frame) - _START_BYTES)
+    return str(frame[_START_BYTES : _START_BYTES + length], "utf-8")
 
 
 def _skip_header_tags(frame: memoryview, pos: int) -> int:
@@ -122,7 +125,7 @@ def request_frame(
     chunks: list[Chunk] = encoder(api.request, api_version)(message)
     name = b"" if client_id is None else client_id.encode()
     tail = name + (b"\0" if api_version >= api.flexible_from else b"")
-    size = _REQUEST_START.size + len(tail) + _length(chunks)
+    size = _START_BYTES + len(tail) + _length(chunks)
     length = -1 if client_id is None else len(name)
     return _with_head(_REQUEST_HEAD.pack(size, api.key, api_version, correlation_id, length) + tail, chunks)
 

@@ -1,7 +1,7 @@
 """What the generated functions call: varints, tags, records, and the errors that they raise."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from uuid import UUID, SafeUUID
 
 from cordwood.errors import ProtocolError
@@ -15,6 +15,10 @@ CHUNK_BYTES_MIN = 16384
 
 # Arrays of integers are mostly short (replicas, in-sync replicas): these spare the search for a format.
 SHORT_ARRAY_MAX = 16
+
+
+# Readers of 0 to 127 bytes.
+SHORT_TEXT = tuple(struct.Struct(f"{length}s").unpack_from for length in range(128))
 
 
 def short_arrays(code: str, method: str) -> tuple[Callable[..., object], ...]:
@@ -36,21 +40,26 @@ def read_uvarint(buf: Buffer, pos: int, first: int) -> tuple[int, int]:
     raise ProtocolError("a varint has more than 32 bits")
 
 
+_BYTES_2 = struct.Struct("BB").pack
+_BYTES_3 = struct.Struct("BBB").pack
+
+
 def uvarint(value: int) -> bytes:
     """An unsigned varint.
 
     >>> uvarint(300).hex()
     'ac02'
     """
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    if value < 0x80:
+        return SMALL_UVARINTS[value]
+    if value < 0x4000:
+        return _BYTES_2(value & 0x7F | 0x80, value >> 7)
+    if value < 0x200000:
+        return _BYTES_3(value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14)
+    return _BYTES_2(value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80) + uvarint(value >> 14)
 
 
-SMALL_UVARINTS = tuple(uvarint(value) for value in range(256))
+SMALL_UVARINTS = tuple(bytes([value]) for value in range(128))
 
 
 def read_tag(buf: Buffer, pos: int, previous: int) -> tuple[int, int, int]:
@@ -97,25 +106,33 @@ def make_uuid(data: bytes) -> UUID:
     return made
 
 
-def records_length(records: Chunk | list[Chunk] | tuple[Chunk, ...]) -> int:
+def records_length(records: Chunk | Sequence[Chunk]) -> int:
     """Bytes of records, whether they are in memory, in a file, or in several pieces."""
-    if isinstance(records, (list, tuple)):
-        return sum(map(len, records))
-    return len(records)
+    if isinstance(records, FileSlice):
+        return records.length
+    return sum(map(len, records)) if isinstance(records, (list, tuple)) else len(records)
 
 
-def put_records(
-    records: Chunk | list[Chunk] | tuple[Chunk, ...], parts: list[Buffer], chunks: list[Chunk]
-) -> list[Buffer]:
+def put_records(records: Chunk | Sequence[Chunk], parts: list[Buffer], chunks: list[Chunk]) -> list[Buffer]:
     """Add records behind *parts*, bytes that still wait to be joined; the bytes that wait now."""
-    for piece in records if isinstance(records, (list, tuple)) else (records,):
-        if not isinstance(piece, FileSlice) and len(piece) < CHUNK_BYTES_MIN:
-            parts.append(piece)
-        elif len(piece) > 0:
-            chunks.append(b"".join(parts))
-            chunks.append(piece)
-            parts = []
-    return parts
+    if isinstance(records, (list, tuple)):
+        for piece in records:
+            parts = _put_chunk(piece, parts, chunks)
+        return parts
+    return _put_chunk(records, parts, chunks)  # type: ignore[arg-type]
+
+
+def _put_chunk(chunk: Chunk, parts: list[Buffer], chunks: list[Chunk]) -> list[Buffer]:
+    if isinstance(chunk, FileSlice):
+        if chunk.length == 0:
+            return parts
+    elif len(chunk) < CHUNK_BYTES_MIN:
+        parts.append(chunk)
+        return parts
+    if parts:
+        chunks.append(b"".join(parts))
+    chunks.append(chunk)
+    return []
 
 
 def beyond(what: str, claimed: int, left: int) -> ProtocolError:
