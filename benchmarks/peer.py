@@ -4,6 +4,7 @@ Owns the jars and the command line of a JVM; the broker process and the tools' o
 The real-client tests use this module too.
 """
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -78,9 +79,22 @@ def java_command(
     *,
     flags: Sequence[str] = PERFORMANCE_FLAGS,
     heap: Sequence[str] = ("-Xmx512M",),
+    classes: Path | None = None,
 ) -> list[str]:
-    """The command line that runs `main`, a class of the jars or the path of a single `.java` file."""
-    return [java(), *heap, *flags, "-cp", classpath(), main, *arguments]
+    """The command line that runs `main`: a class of the jars or of `classes`, or the path of a single `.java` file."""
+    path = classpath() if classes is None else f"{classes}{os.pathsep}{classpath()}"
+    return [java(), *heap, *flags, "-cp", path, main, *arguments]
+
+
+def compile_java(sources: Sequence[Path], classes: Path) -> None:
+    """Compile files that use Kafka's jars into the directory `classes`, all or nothing."""
+    java()
+    path = classpath()
+    with tempfile.TemporaryDirectory(dir=CACHE) as work:
+        command = ["javac", "-d", f"{work}/classes", "-cp", path, *map(str, sources)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        _move(Path(work) / "classes", classes)
 
 
 def java_version() -> str:
@@ -115,10 +129,15 @@ def _download(jars: Path) -> None:
         )
         if done.returncode != 0:
             raise PeerMissingError(f"Maven could not fetch Apache Kafka {KAFKA_VERSION}:\n{done.stdout[-2000:]}")
-        try:
-            (directory / "jars").rename(jars)
-        except OSError:
-            assert jars.is_dir()  # somebody else was first
+        _move(directory / "jars", jars)
+
+
+def _move(made: Path, wanted: Path) -> None:
+    """Give a finished directory its name; somebody else may have been first with the same."""
+    try:
+        made.rename(wanted)
+    except OSError:
+        assert wanted.is_dir()
 
 
 def _pom() -> str:
