@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from . import peer
@@ -17,7 +17,7 @@ from .processes import Processes, ToolFailedError
 
 TOOL_LIMIT_S: Final = 600.0
 ADMIN_TIMEOUT_S: Final = 60.0
-LEADER_POLLS: Final = 1_000
+LEADER_POLLS: Final = 100
 BENCH_CLIENT: Final = str(Path(__file__).parent / "java" / "BenchClient.java")
 STEADY_STATE: Final = re.compile(r"steady state records sent, ([\d.]+) records/sec \(([\d.]+) MB/sec\)")
 
@@ -93,15 +93,23 @@ class Clients:
 
 
 def create_topic(broker: Broker, topic: str, *, partitions: int) -> None:
-    """Create it and wait until every partition has a leader: Kafka answers a little before that."""
+    """Create it and wait until every partition can be used: Kafka answers before its partitions are there."""
     admin = _admin(broker)
     futures = admin.create_topics([NewTopic(topic, partitions, 1)], operation_timeout=ADMIN_TIMEOUT_S)
     futures[topic].result(ADMIN_TIMEOUT_S)
+    end_offsets(broker, topic, partitions=partitions)
+
+
+def end_offsets(broker: Broker, topic: str, *, partitions: int) -> int:
+    """The sum of the partitions' end offsets: the number of records of a topic that nobody has shortened."""
+    latest = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
     for _ in range(LEADER_POLLS):
-        found = admin.list_topics(topic, timeout=ADMIN_TIMEOUT_S).topics[topic].partitions
-        if len(found) == partitions and all(partition.leader >= 0 for partition in found.values()):
-            return
-    raise ToolFailedError(f"{broker.name} gave no leaders to {topic}")
+        futures = _admin(broker).list_offsets(latest, request_timeout=ADMIN_TIMEOUT_S)
+        try:
+            return sum(future.result(ADMIN_TIMEOUT_S).offset for future in futures.values())
+        except KafkaException:
+            continue
+    raise ToolFailedError(f"{broker.name} has no leaders for {topic}")
 
 
 def delete_topic(broker: Broker, topic: str) -> None:

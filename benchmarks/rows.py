@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from .brokers import Broker
-from .clients import Clients, LatencyLoad, ProduceLoad, create_topic, delete_topic
+from .clients import Clients, LatencyLoad, ProduceLoad, create_topic, delete_topic, end_offsets
 from .metrics import CPU_PER_GB, GB, P50, P99, P999, RATE, Metric
 from .processes import ToolFailedError
 from .scale import Scale
@@ -71,6 +71,9 @@ class ConsumeRow:
     def prepare(self, broker: Broker) -> None:
         create_topic(broker, self._topic, partitions=self.partitions)
         self.clients.produce(broker, self._topic, self.load)
+        held = end_offsets(broker, self._topic, partitions=self.partitions)
+        if held != self.load.records:
+            raise ToolFailedError(f"{broker.name} holds {held:,} of {self.load.records:,} records sent")
 
     def measure(self, broker: Broker) -> Mapping[str, float]:
         before = broker.cpu_s()

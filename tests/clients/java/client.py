@@ -12,6 +12,8 @@ Headers = Sequence[tuple[str, bytes | None]]
 # Short, so that a broken broker fails a test soon; the deadline of a delivery must hold both others.
 DEFAULTS: Final = {"request.timeout.ms": "15000", "default.api.timeout.ms": "20000"}
 PRODUCER_DEFAULTS: Final = {"linger.ms": "5", "delivery.timeout.ms": "30000"}
+# A consumer that closes waits for its last fetch.
+CONSUMER_DEFAULTS: Final = {"fetch.max.wait.ms": "50"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,13 @@ class JavaKafka:
         self.bootstrap = bootstrap
 
     def produce(self, topic: str, records: Sequence[Sent], **config: str) -> list[Placed]:
-        """Send them all, then wait for all. Config names are written with underscores."""
+        """Send what must be stored. Config names are written with underscores."""
+        placed = self.try_produce(topic, records, **config)
+        assert [place.error for place in placed if place.error] == []
+        return placed
+
+    def try_produce(self, topic: str, records: Sequence[Sent], **config: str) -> list[Placed]:
+        """Send them all, then wait for all; some may have met an error."""
         request = {
             "config": self._config(PRODUCER_DEFAULTS, config),
             "records": [_sent_json(topic, record) for record in records],
@@ -64,7 +72,7 @@ class JavaKafka:
     def consume(self, topic: str, starts: Mapping[int, int], count: int, **config: str) -> list[Read]:
         """Read by assignment: each partition from its offset on, until `count` records have come."""
         partitions = [[topic, partition, offset] for partition, offset in starts.items()]
-        request = {"config": self._config({}, config), "partitions": partitions, "count": count}
+        request = {"config": self._config(CONSUMER_DEFAULTS, config), "partitions": partitions, "count": count}
         return [_read(record) for record in self._jvm.ask("JavaClient", "consume", request)]
 
     def offsets_for_times(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, tuple[int, int] | None]:

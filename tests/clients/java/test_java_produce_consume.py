@@ -115,7 +115,7 @@ def test_time_of_append_replaces_the_producers(java: JavaKafka, topic: str) -> N
 
 def test_record_beyond_the_topics_limit_is_refused(java: JavaKafka, topic: str) -> None:
     java.create_topic(topic, configs={"max.message.bytes": "2000"})
-    placed = java.produce(topic, [Sent(b"x" * 3_000)])
+    placed = java.try_produce(topic, [Sent(b"x" * 3_000)])
     assert [place.error for place in placed] == ["RecordTooLargeException"]
     [kept] = java.produce(topic, [Sent(b"x" * 1_000)])
     assert kept.offset == 0
@@ -123,7 +123,7 @@ def test_record_beyond_the_topics_limit_is_refused(java: JavaKafka, topic: str) 
 
 def test_time_outside_the_allowed_is_refused(java: JavaKafka, topic: str) -> None:
     java.create_topic(topic, configs={"message.timestamp.before.max.ms": "60000"})
-    [placed] = java.produce(topic, [Sent(b"x", timestamp_ms=1_600_000_000_000)])
+    [placed] = java.try_produce(topic, [Sent(b"x", timestamp_ms=1_600_000_000_000)])
     assert placed.error == "InvalidTimestampException"
 
 
