@@ -44,7 +44,8 @@ class Remove:
     """Remove files or directories that nothing refers to any more, off the main thread; answer with ``removed``."""
 
     token: int
-    paths: Sequence[str]
+    files: Sequence[str] = ()
+    directories: Sequence[str] = ()
 
 
 Effect = Send | Close | WriteMetadata | Sync | Remove

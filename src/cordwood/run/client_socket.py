@@ -22,6 +22,7 @@ from cordwood.run.disk import RealFile
 
 SHARED_BYTES = 1 << 20
 BELIEVED_BYTES = 1 << 17  # a claimed length is believed up to here; beyond, the buffer doubles as bytes really arrive
+JOINED_BYTES_MAX = 1 << 16  # replies that are copied together rather than sent one by one
 UNSENT_BYTES_MAX = 1 << 20  # more than this unsent: no further request of that client is read
 
 _LENGTH = Struct(">i")
@@ -59,6 +60,7 @@ class ClientSocket:
         "_buffers",
         "_end",
         "_fd",
+        "_gathering",
         "_loop",
         "_on_frame",
         "_on_lost",
@@ -103,6 +105,7 @@ class ClientSocket:
         self._send = sock.send
         self._reading = False
         self._writing = False
+        self._gathering = False
         self.closing = False
         # Between two reads: a partial frame, or frames that wait because the client is ahead of its replies
         self._own: memoryview | None = None
@@ -154,8 +157,12 @@ class ClientSocket:
             self._buffers.give_back(own)
 
     def _frames(self, view: memoryview, end: int) -> int:
-        """Hand on every whole frame; the position of the first byte that must wait."""
+        """Hand on every whole frame; the position of the first byte that must wait.
+
+        Replies gather meanwhile and leave together: one system call, and one wake-up of the client, for all of them.
+        """
         start = 0
+        self._gathering = True
         try:
             while end - start >= 4:
                 (length,) = _LENGTH.unpack_from(view, start)
@@ -173,6 +180,10 @@ class ClientSocket:
         except ProtocolError as error:
             self._lost(str(error))
             return end
+        finally:
+            self._gathering = False
+            if self._unsent and not self._writing:
+                self._flush()
         return start
 
     def _keep(self, view: memoryview, start: int, end: int) -> None:
@@ -215,7 +226,7 @@ class ClientSocket:
     def send(self, chunks: Sequence[Chunk]) -> None:
         if self.closing:
             return
-        if self._unsent:
+        if self._unsent or self._gathering:
             self._queue(chunks)
         elif len(chunks) == 1 and not isinstance(chunks[0], FileSlice):
             self._send_one(chunks[0])
@@ -248,7 +259,7 @@ class ClientSocket:
         unsent = self._unsent
         try:
             while unsent:
-                chunk = unsent[0]
+                chunk = unsent[0] if len(unsent) == 1 else self._join_first()
                 sent = self._send_chunk(chunk)
                 self._unsent_bytes -= sent
                 if sent == len(chunk):
@@ -264,6 +275,24 @@ class ClientSocket:
         if self._writing:
             self._writing = False
             self._loop.remove_writer(self._fd)
+
+    def _join_first(self) -> Chunk:
+        """Make one chunk of the small ones in front, so that they take one system call."""
+        unsent = self._unsent
+        first = unsent[0]
+        if isinstance(first, FileSlice) or isinstance(unsent[1], FileSlice) or len(first) > JOINED_BYTES_MAX:
+            return first
+        joined, size = [first], len(first)
+        for index in range(1, len(unsent)):
+            chunk = unsent[index]
+            size += len(chunk)
+            if isinstance(chunk, FileSlice) or size > JOINED_BYTES_MAX:
+                break
+            joined.append(chunk)
+        for _ in joined:
+            unsent.popleft()
+        unsent.appendleft(b"".join(joined))
+        return unsent[0]
 
     def _send_chunk(self, chunk: Chunk) -> int:
         if isinstance(chunk, FileSlice):
