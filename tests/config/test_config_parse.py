@@ -115,6 +115,7 @@ def test_hours_altered_later_beat_milliseconds_in_the_file() -> None:
         ),
         ({"listeners": "localhost:9092"}, "listeners has localhost:9092; write it as PLAINTEXT://host:9092"),
         ({"listeners": "PLAINTEXT://:99999"}, "write it as PLAINTEXT://host:9092"),
+        ({"listeners": "SASL_SSL://:9092"}, "SASL_SSL is not served yet"),
         ({"listeners": "HOME://:9092"}, "listener.security.protocol.map must say which protocol HOME is"),
         ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "only once"),
         ({"listener.security.protocol.map": "A:TLS"}, "known protocols are PLAINTEXT"),

@@ -579,7 +579,9 @@ def _check_agreement(config: BrokerConfig, layers: Layers) -> None:
             f"queued.max.request.bytes is {config.queued_max_request_bytes}; it must be at least "
             f"socket.request.max.bytes, {config.socket_request_max_bytes}"
         )
-    config.endpoints()
+    for endpoint in config.endpoints():
+        if endpoint.protocol != "PLAINTEXT":
+            raise ConfigError(f"listeners has {endpoint}; {endpoint.protocol} is not served yet, only PLAINTEXT is")
     for endpoint in config.advertised_endpoints():
         if endpoint.host in ("", "0.0.0.0", "::"):
             raise ConfigError(f"advertised.listeners has {endpoint}; name a host that clients can reach")

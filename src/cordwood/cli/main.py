@@ -1,0 +1,89 @@
+"""``cordwood``: finds the command, runs it, and turns what can go wrong into one sentence and an exit status.
+
+A command is a module of this package with ``configure(parser)`` and ``run(arguments) -> status``. Only the module of
+the command that was asked for is imported: a broker starts without loading a Kafka client.
+"""
+
+import argparse
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.metadata import version
+
+from cordwood.errors import CordwoodError
+
+COMMANDS = {
+    "serve": "run a broker",
+    "topics": "create, list, describe and delete topics",
+    "produce": "send lines of standard input to a topic",
+    "consume": "print a topic's records",
+    "demo": "see it work: a broker, a topic, a producer and two consumers",
+}
+
+FAILED = 1
+INTERRUPTED = 128 + signal.SIGINT
+PIPE_CLOSED = 128 + signal.SIGPIPE
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"cordwood {version('cordwood')}")
+        parser.exit()
+
+
+def parser_for(command: str | None) -> argparse.ArgumentParser:
+    """The parser, with the details of one command."""
+    parser = argparse.ArgumentParser(
+        prog="cordwood",
+        description="Stacked logs, ready for Spark: a commit log that speaks Apache Kafka's protocol.",
+        epilog="`cordwood COMMAND -h` says more about each.",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, purpose in COMMANDS.items():
+        subparser = commands.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+        if name == command:
+            module = import_module(f"cordwood.cli.{name}")
+            module.configure(subparser)
+            subparser.set_defaults(run=module.run)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = _joined(sys.argv[1:] if arguments is None else arguments)
+    command = next((word for word in words if not word.startswith("-")), None)
+    parsed = parser_for(command).parse_args(words)
+    run: Callable[[argparse.Namespace], int] = parsed.run
+    try:
+        status = run(parsed)
+        sys.stdout.flush()
+        return status
+    except CordwoodError as error:
+        print(f"cordwood: {error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone. Python would complain once more while it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """Let ``--from -1h`` mean ``--from=-1h``, which argparse would take for an option."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] == "--from" and re.match(r"-\d", word):
+            joined[-1] = f"--from={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+if __name__ == "__main__":
+    sys.exit(main())

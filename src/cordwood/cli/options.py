@@ -1,0 +1,53 @@
+"""Options that several commands share."""
+
+import argparse
+import os
+from collections.abc import Sequence
+
+from cordwood.errors import ConfigError
+
+BOOTSTRAP = "127.0.0.1:9092"
+
+
+def add_cluster_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--bootstrap",
+        metavar="HOST:PORT",
+        default=os.environ.get("CORDWOOD_BOOTSTRAP", BOOTSTRAP),
+        help=f"a broker of the cluster; default: $CORDWOOD_BOOTSTRAP, or {BOOTSTRAP}",
+    )
+    parser.add_argument(
+        "-X",
+        dest="properties",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a property of librdkafka, such as security.protocol=SASL_SSL; may be repeated",
+    )
+
+
+def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """``NAME=VALUE`` texts as a dictionary.
+
+    >>> pairs("--set", ["log.retention.hours=24"])
+    {'log.retention.hours': '24'}
+    """
+    split = [text.partition("=") for text in texts]
+    for name, equals, _ in split:
+        if not name or not equals:
+            raise ConfigError(f"{option} {name} has no value; write {option} NAME=VALUE")
+    return {name.strip(): value for name, _, value in split}
+
+
+def whole_number(text: str) -> int:
+    """For argparse: a number that is not negative."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """For argparse: a number of at least 1."""
+    if (number := whole_number(text)) < 1:
+        raise argparse.ArgumentTypeError("it must be at least 1")
+    return number

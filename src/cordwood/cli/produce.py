@@ -1,0 +1,120 @@
+"""``cordwood produce``: each line of standard input becomes a record."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from cordwood.client.connect import ClientError, Cluster, cause, metadata, sentence
+
+from .options import add_cluster_options, pairs, whole_number
+from .progress import Progress
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = "Equal keys go to the same partition, and to the same one as with Java's client."
+    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("--key-separator", metavar="TEXT", help="a line is key, TEXT, value; default: no keys")
+    parser.add_argument("--partition", type=whole_number, help="send everything to this one")
+    parser.add_argument(
+        "--header", metavar="NAME=VALUE", action="append", default=[], help="a header of every record; may be repeated"
+    )
+    parser.add_argument(
+        "--null", metavar="TEXT", help="a value of TEXT is sent as null: in a compacted topic, a deletion"
+    )
+    parser.add_argument("--compression", choices=CODECS, default="none")
+    parser.add_argument("--acks", choices=("0", "1", "all"), default="all", help="who must have a record; default: all")
+    add_cluster_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    cluster = Cluster(arguments.bootstrap, pairs("-X", arguments.properties))
+    producer = cluster.producer(
+        acks=arguments.acks,
+        compression_type=arguments.compression,
+        linger_ms=20,
+        enable_idempotence=arguments.acks == "all",
+    )
+    found = metadata(producer, arguments.topic).topics[arguments.topic]
+    if arguments.partition is not None and found.partitions and arguments.partition not in found.partitions:
+        raise ClientError(
+            f"{arguments.topic} has no partition {arguments.partition}; it has 0 to {len(found.partitions) - 1}"
+        )
+    return _send_all(producer, arguments)
+
+
+def _send_all(producer: Producer, arguments: argparse.Namespace) -> int:
+    sender = _Sender(producer, arguments.topic, arguments.partition, list(pairs("--header", arguments.header).items()))
+    null = None if arguments.null is None else arguments.null.encode()
+    try:
+        for key, value in _records(arguments.key_separator):
+            sender.send(key, None if value == null else value)
+    finally:
+        sender.finish()
+    return 0
+
+
+def _records(separator: str | None) -> Iterator[tuple[bytes | None, bytes]]:
+    """The keys and values on standard input, byte for byte."""
+    mark = None if separator is None else separator.encode()
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        text = line.removesuffix(b"\n").removesuffix(b"\r")
+        if mark is None:
+            yield None, text
+            continue
+        key, found, value = text.partition(mark)
+        if not found:
+            raise ClientError(
+                f"line {number} has no {separator!r} between key and value; the lines before it were sent"
+            )
+        yield key, value
+
+
+class _Sender:
+    """Sends records and remembers the first that failed."""
+
+    def __init__(self, producer: Producer, topic: str, partition: int | None, headers: list[tuple[str, str]]) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._partition = -1 if partition is None else partition
+        self._headers: list[tuple[str, str | bytes | None]] | None = [*headers] or None
+        self._progress = Progress("sent")
+        self._error: KafkaError | None = None
+        self._failed = 0
+
+    def send(self, key: bytes | None, value: bytes | None) -> None:
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic, value, key, self._partition, on_delivery=self._delivered, headers=self._headers
+                )
+            except BufferError:
+                self._producer.poll(0.1)
+                continue
+            except KafkaException as exception:
+                raise ClientError(f"a record was not sent: {sentence(cause(exception))}") from None
+            self._producer.poll(0)
+            return
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self._progress.add(len(message))
+        else:
+            self._failed += 1
+            self._error = self._error or error
+
+    def finish(self) -> None:
+        """Wait for the last answers.
+
+        Raises:
+            ClientError: records were not taken.
+        """
+        left = self._producer.flush(30)
+        self._progress.finish()
+        if self._error is not None:
+            raise ClientError(f"{self._failed:,} records were not taken: {sentence(self._error)}")
+        if left:
+            raise ClientError(f"{left:,} records were not answered within 30 s; they may or may not have been taken")

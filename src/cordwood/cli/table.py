@@ -1,0 +1,14 @@
+"""Rows of text in columns that line up."""
+
+from collections.abc import Iterable, Sequence
+
+
+def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "") -> None:
+    """Print rows under their heads; numbers stand to the right."""
+    body = list(rows)
+    columns = list(zip(head, *body, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    numeric = [all(cell.isdigit() for cell in column[1:]) and len(column) > 1 for column in columns]
+    for row in [head, *body]:
+        cells = [c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, numeric, strict=True)]
+        print(indent + "  ".join(cells).rstrip())

@@ -1,0 +1,170 @@
+"""``cordwood topics``: create, list, describe, delete."""
+
+import argparse
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigResource,
+    ConfigSource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+    TopicMetadata,
+)
+
+from cordwood.client.connect import ANSWER_TIMEOUT_S, ClientError, Cluster, cause, metadata, sentence, unknown_topic
+
+from .options import add_cluster_options, pairs, positive
+from .table import print_table
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    create = actions.add_parser("create", help="create topics", description="Create topics.")
+    create.add_argument("topics", metavar="TOPIC", nargs="+")
+    create.add_argument(
+        "--partitions", type=positive, default=-1, help="how many; default: the broker's num.partitions"
+    )
+    create.add_argument("--replication-factor", type=positive, default=-1, help="copies; default: the broker's")
+    create.add_argument(
+        "--config",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a topic setting, such as retention.ms=3600000",
+    )
+    create.add_argument("--if-not-exists", action="store_true", help="be content if a topic is there already")
+    create.set_defaults(act=_create)
+
+    listing = actions.add_parser("list", help="list topics", description="List the topics' names.")
+    listing.add_argument("-l", "--long", action="store_true", help="with partitions and replicas")
+    listing.add_argument("--internal", action="store_true", help="with those that the cluster keeps for itself")
+    listing.set_defaults(act=_list)
+
+    describe = actions.add_parser("describe", help="show topics in detail", description="Show topics in detail.")
+    describe.add_argument("topics", metavar="TOPIC", nargs="+")
+    describe.set_defaults(act=_describe)
+
+    delete = actions.add_parser("delete", help="delete topics with all they hold", description="Delete topics.")
+    delete.add_argument("topics", metavar="TOPIC", nargs="+")
+    delete.set_defaults(act=_delete)
+
+    for action in (create, listing, describe, delete):
+        add_cluster_options(action)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    cluster = Cluster(arguments.bootstrap, pairs("-X", arguments.properties))
+    status: int = arguments.act(cluster.admin(), arguments)
+    return status
+
+
+def _create(admin: AdminClient, arguments: argparse.Namespace) -> int:
+    config = pairs("--config", arguments.config)
+    new = [
+        NewTopic(name, arguments.partitions, arguments.replication_factor, config=config) for name in arguments.topics
+    ]
+    for name, future in admin.create_topics(new, request_timeout=ANSWER_TIMEOUT_S).items():
+        error = _error(future)
+        if error is None:
+            print(f"created {name}")
+        elif error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise ClientError(f"{name} was not created: {sentence(error)}")
+        elif not arguments.if_not_exists:
+            raise ClientError(f"{name} exists already; --if-not-exists makes that no error")
+    return 0
+
+
+def _list(admin: AdminClient, arguments: argparse.Namespace) -> int:
+    found = metadata(admin).topics
+    names = sorted(name for name in found if arguments.internal or not name.startswith("__"))
+    if arguments.long:
+        print_table(["topic", "partitions", "replicas"], ([n, *_shape(found[n])] for n in names))
+    else:
+        for name in names:
+            print(name)
+    return 0
+
+
+def _shape(topic: TopicMetadata) -> list[str]:
+    replicas = {len(p.replicas) for p in topic.partitions.values()}
+    return [str(len(topic.partitions)), "/".join(map(str, sorted(replicas)))]
+
+
+def _describe(admin: AdminClient, arguments: argparse.Namespace) -> int:
+    known = metadata(admin).topics
+    for position, name in enumerate(arguments.topics):
+        if name not in known:
+            raise unknown_topic(name)
+        if position:
+            print()
+        _describe_one(admin, name, known[name])
+    return 0
+
+
+def _describe_one(admin: AdminClient, name: str, topic: TopicMetadata) -> None:
+    print(f"{name}: {len(topic.partitions)} partition{'s' * (len(topic.partitions) != 1)}")
+    for setting, value in _altered_settings(admin, name).items():
+        print(f"  {setting}={value}")
+    partitions = sorted(topic.partitions)
+    first = _offsets(admin, name, partitions, OffsetSpec.earliest())
+    end = _offsets(admin, name, partitions, OffsetSpec.latest())
+    rows = [
+        [
+            str(p),
+            str(topic.partitions[p].leader),
+            ",".join(map(str, topic.partitions[p].replicas)),
+            ",".join(map(str, topic.partitions[p].isrs)),
+            _offset_text(first.get(p)),
+            _offset_text(end.get(p)),
+        ]
+        for p in partitions
+    ]
+    print_table(["partition", "leader", "replicas", "in sync", "first offset", "end offset"], rows, indent="  ")
+
+
+def _offset_text(offset: int | None) -> str:
+    return "?" if offset is None else str(offset)
+
+
+def _altered_settings(admin: AdminClient, name: str) -> Mapping[str, str]:
+    """The settings that the topic has of its own."""
+    resource = ConfigResource(ResourceType.TOPIC, name)
+    future = admin.describe_configs([resource], request_timeout=ANSWER_TIMEOUT_S)[resource]
+    if (error := _error(future)) is not None:
+        raise ClientError(f"the settings of {name} could not be read: {sentence(error)}")
+    entries = sorted(future.result().items())
+    return {n: str(e.value) for n, e in entries if e.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
+
+
+def _offsets(admin: AdminClient, name: str, partitions: Iterable[int], spec: OffsetSpec) -> dict[int, int]:
+    """The first or the end offsets, of the partitions that have a leader to ask."""
+    asked = {TopicPartition(name, partition): spec for partition in partitions}
+    futures = admin.list_offsets(asked, request_timeout=ANSWER_TIMEOUT_S)
+    return {tp.partition: f.result().offset for tp, f in futures.items() if _error(f) is None}
+
+
+def _delete(admin: AdminClient, arguments: argparse.Namespace) -> int:
+    for name, future in admin.delete_topics(list(arguments.topics), request_timeout=ANSWER_TIMEOUT_S).items():
+        error = _error(future)
+        if error is None:
+            print(f"deleted {name}")
+        elif error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise unknown_topic(name)
+        else:
+            raise ClientError(f"{name} was not deleted: {sentence(error)}")
+    return 0
+
+
+def _error(future: "Future[object]") -> KafkaError | None:
+    """Wait, and say what went wrong."""
+    exception = future.exception()
+    if exception is None:
+        return None
+    if isinstance(exception, KafkaException):
+        return cause(exception)
+    raise exception

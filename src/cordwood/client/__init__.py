@@ -1,0 +1,1 @@
+"""Clients: thin faces of confluent-kafka, for people and for the command line."""

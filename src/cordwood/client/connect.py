@@ -1,0 +1,134 @@
+"""Connecting to a Kafka cluster, quietly, and with one sentence when nobody is there.
+
+librdkafka retries for ever and writes what it meets to standard error. A person at a keyboard wants to know at once,
+and in words, so the first thing done here is to knock at the door.
+"""
+
+import logging
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, ClusterMetadata
+
+from cordwood.errors import CordwoodError
+
+KNOCK_TIMEOUT_S = 3.0
+ANSWER_TIMEOUT_S = 10.0
+
+
+class ClientError(CordwoodError):
+    """A cluster could not do what was asked of it; the text says what happened and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where a cluster is, and with which of librdkafka's properties to talk to it."""
+
+    bootstrap: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def admin(self) -> AdminClient:
+        return AdminClient(self._settings({}))  # type: ignore[arg-type]
+
+    def producer(self, **settings: str | int | bool) -> Producer:
+        """A producer that puts a key where Java's client would put it."""
+        return Producer(self._settings({"partitioner": "murmur2_random", **_dotted(settings)}))
+
+    def consumer(self, *, on_error: Callable[[KafkaError], None], **settings: str | int | bool) -> Consumer:
+        """A consumer to assign partitions to; it joins no group and commits nothing."""
+        fixed = {"group.id": "cordwood", "enable.auto.commit": False, "error_cb": on_error}
+        return Consumer(self._settings({**fixed, **_dotted(settings)}))
+
+    def _settings(self, more: Mapping[str, object]) -> dict[str, object]:
+        knock(self.bootstrap)
+        silent = logging.getLogger("cordwood.client.librdkafka")
+        silent.addHandler(logging.NullHandler())
+        silent.propagate = False
+        base: dict[str, object] = {
+            "bootstrap.servers": self.bootstrap,
+            "client.id": "cordwood",
+            "logger": silent,
+            "error_cb": _ignore,
+        }
+        return {**base, **more, **self.properties}
+
+
+def _dotted(settings: Mapping[str, object]) -> dict[str, object]:
+    return {name.replace("_", "."): value for name, value in settings.items()}
+
+
+def _ignore(error: KafkaError) -> None:
+    """What matters of it comes back with the call that failed."""
+
+
+def knock(bootstrap: str) -> None:
+    """Return if anybody listens at one of the addresses.
+
+    Raises:
+        ClientError: nobody does.
+    """
+    reasons = [reason for address in bootstrap.split(",") if (reason := _refusal(address.strip())) is not None]
+    if len(reasons) == len(bootstrap.split(",")):
+        raise ClientError(
+            f"no broker answers at {bootstrap} ({reasons[0]}); start one with `cordwood serve`, "
+            "or name another with --bootstrap host:port"
+        )
+
+
+def _refusal(address: str) -> str | None:
+    """Why a connection to host:port fails, in a few words."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise ClientError(f"{address or 'an empty text'} is no address; write it as host:port, such as 127.0.0.1:9092")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), KNOCK_TIMEOUT_S).close()
+    except socket.gaierror:
+        return "no such host"
+    except TimeoutError:
+        return "no answer"
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return None
+
+
+def sentence(error: KafkaError) -> str:
+    """What a cluster's error means to a person."""
+    texts = {
+        KafkaError._ALL_BROKERS_DOWN: "the broker hung up; is it a Kafka broker, and does it want TLS or a password?",
+        KafkaError._TRANSPORT: "the broker hung up; is it a Kafka broker, and does it want TLS or a password?",
+        KafkaError._TIMED_OUT: "the broker took too long to answer",
+        KafkaError._MSG_TIMED_OUT: "the broker took too long to take a record",
+    }
+    return texts.get(error.code()) or error.str()
+
+
+def cause(exception: KafkaException) -> KafkaError:
+    error = exception.args[0]
+    assert isinstance(error, KafkaError)
+    return error
+
+
+def metadata(client: AdminClient | Consumer | Producer, topic: str | None = None) -> ClusterMetadata:
+    """The cluster's topics and brokers, or those of one topic.
+
+    Raises:
+        ClientError: there is no such topic, or the cluster did not answer.
+    """
+    try:
+        if topic is None:
+            return client.list_topics(timeout=ANSWER_TIMEOUT_S)
+        found = client.list_topics(topic, timeout=ANSWER_TIMEOUT_S)
+    except KafkaException as exception:
+        raise ClientError(sentence(cause(exception))) from None
+    error = found.topics[topic].error
+    if error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        raise unknown_topic(topic)
+    if error is not None and error.code() != KafkaError.LEADER_NOT_AVAILABLE:
+        raise ClientError(f"{topic}: {sentence(error)}")
+    return found
+
+
+def unknown_topic(topic: str) -> ClientError:
+    return ClientError(f"there is no topic {topic}; `cordwood topics list` shows those that exist")
