@@ -12,7 +12,7 @@ from cordwood.errors import CorruptData
 from cordwood.ports import Disk, Instant, Logger
 from cordwood.record.batch import BatchHeader
 
-from .epochs import LeaderEpochs
+from .epochs import EpochStart, LeaderEpochs
 from .log import Log, LogState
 from .names import LEADER_EPOCHS, LEFTOVERS, LOG, SEGMENT_SUFFIXES, SNAPSHOT, offset_of
 from .producers import Producers
@@ -57,6 +57,8 @@ class _Opening:
         self._segments: list[Segment] = []
         self._epochs = LeaderEpochs(disk, f"{directory}/{LEADER_EPOCHS}")
         self._epochs_known = True
+        self._stored_epochs: tuple[EpochStart, ...] | None = ()
+        """What the file of epochs says; None if that is not to be used."""
         self._producers = Producers()
         self._snapshots = SnapshotFiles(disk, directory)
 
@@ -119,9 +121,11 @@ class _Opening:
             return
         try:
             self._epochs = LeaderEpochs.load(self._disk, path)
+            self._stored_epochs = self._epochs.entries
         except CorruptData as error:
             self._say("%s; leader epochs are read from the log", error)
             self._epochs_known = False
+            self._stored_epochs = None
 
     def _trusted_end(self) -> int | None:
         """Where the log ends, if its last segment looks as a clean stop leaves it. Found without reading it all."""
@@ -227,12 +231,11 @@ class _Opening:
             self._disk.remove(segment.path(suffix))
 
     def _settle_epochs(self, start_offset: int, end_offset: int) -> None:
-        before = self._epochs.entries
         if not self._epochs_known:
             reread_epochs(self._epochs, self._segments)
         self._epochs.truncate_from(end_offset)
         self._epochs.truncate_until(start_offset)
-        if self._epochs.entries != before:
+        if self._epochs.entries != self._stored_epochs:
             self._epochs.save()
 
     def _settle_producers(self, start_offset: int, end_offset: int) -> None:

@@ -1,0 +1,115 @@
+"""Offsets by time."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cordwood.config.topic import TopicConfig
+from cordwood.log import FoundOffset
+from cordwood.record.batch import Codec, header_at
+from cordwood.record.build import Record, build, seal
+from log.builders import TINY, Bench, batch_of
+
+
+def test_an_empty_log_has_an_end_and_no_times() -> None:
+    log = Bench().log
+    assert log.earliest() == FoundOffset(0)
+    assert log.latest() == FoundOffset(0)
+    assert log.find_timestamp(0) is None
+    assert log.find_max_timestamp() is None
+
+
+def test_earliest_and_latest_know_their_epoch() -> None:
+    bench = Bench()
+    bench.fill(3, epoch=1)
+    bench.fill(3, epoch=4)
+    assert bench.log.earliest() == FoundOffset(0, leader_epoch=1)
+    assert bench.log.latest() == FoundOffset(6, leader_epoch=4)
+    bench.log.advance_start(4, high_watermark=6)
+    assert bench.log.earliest() == FoundOffset(4, leader_epoch=4)
+
+
+@pytest.mark.parametrize("codec", list(Codec), ids=lambda codec: codec.name)
+def test_the_first_record_of_that_time_is_found_inside_its_batch(codec: Codec) -> None:
+    bench = Bench(TopicConfig())
+    batch = build([Record(n, time, None, b"") for n, time in enumerate([30, 10, 50, 40, 50])], codec=codec)
+    bench.log.append(memoryview(batch), leader_epoch=7, now=bench.now)
+    expected = {0: (0, 30), 30: (0, 30), 31: (2, 50), 50: (2, 50)}
+    for timestamp, (offset, time) in expected.items():
+        assert bench.log.find_timestamp(timestamp) == FoundOffset(offset, time, 7)
+    assert bench.log.find_timestamp(51) is None
+    assert bench.log.find_max_timestamp() == FoundOffset(2, 50, 7)
+
+
+def test_records_before_the_start_are_not_found() -> None:
+    bench = Bench(TopicConfig())
+    batch = batch_of([Record(n, time, None, b"") for n, time in enumerate([100, 50, 60])])
+    bench.log.append(batch, leader_epoch=0, now=bench.now)
+    bench.append(timestamp=70)
+    bench.log.advance_start(1, high_watermark=4)
+    assert bench.log.find_timestamp(55) == FoundOffset(2, 60, 0)
+    assert bench.log.find_timestamp(61) == FoundOffset(3, 70, 0)
+
+
+def test_records_without_time_are_never_found() -> None:
+    bench = Bench()
+    bench.fill(1)
+    for _ in range(20):
+        bench.append(timestamp=-1)
+    assert bench.log.find_max_timestamp() == FoundOffset(0, bench.now.wall_ms, 0)
+    bench = Bench()
+    bench.append(timestamp=-1)
+    assert bench.log.find_max_timestamp() is None
+    assert bench.log.find_timestamp(5) is None
+
+
+def test_a_batch_that_can_not_be_read_stands_for_its_records() -> None:
+    bench = Bench(TopicConfig())
+    bench.append()
+    batch = build([Record(0, 1_500_000, None, b"abc"), Record(1, 1_400_000, None, b"abc")])
+    batch[-8:] = b"\xff" * 8
+    seal(batch, header_at(batch))
+    bench.log.append(memoryview(batch), leader_epoch=3, now=bench.now)
+    assert bench.log.find_timestamp(1_450_000) == FoundOffset(1, 1_500_000, 3)
+    assert bench.log.find_max_timestamp() == FoundOffset(1, 1_500_000, 3)
+
+
+def test_the_newest_record_may_be_in_an_old_segment() -> None:
+    bench = Bench()
+    bench.fill(3)
+    bench.append(timestamp=bench.now.wall_ms + 500)
+    bench.fill(30)
+    for _ in range(2):
+        assert bench.log.find_max_timestamp() == FoundOffset(3, bench.now.wall_ms + 500, 0)
+        assert bench.log.find_timestamp(bench.now.wall_ms + 1) == FoundOffset(3, bench.now.wall_ms + 500, 0)
+        bench.restart()
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32), st.integers(1, 80), st.booleans(), st.booleans())
+def test_times_are_what_a_plain_list_gives(seed: int, count: int, ordered: bool, reopened: bool) -> None:
+    random = Random(seed)
+    bench = Bench(TINY)
+    times: list[int] = []
+    while len(times) < count:
+        batch = [random.randrange(1000) for _ in range(random.randint(1, 4))]
+        if ordered:
+            batch = sorted(1000 + len(times) + time // 300 for time in batch)
+        contents = [Record(n, time, None, b"v") for n, time in enumerate(batch)]
+        bench.log.append(batch_of(contents), leader_epoch=0, now=bench.now)
+        times += batch
+    if reopened:
+        bench.restart()
+    start = random.randrange(len(times))
+    bench.log.advance_start(start, high_watermark=len(times))
+    for timestamp in random.sample(range(max(times) + 3), 20):
+        found = bench.log.find_timestamp(timestamp)
+        expected = next((n for n, time in enumerate(times) if n >= start and time >= timestamp), None)
+        assert (None if found is None else found.offset) == expected
+    best = bench.log.find_max_timestamp()
+    if times.index(max(times)) >= start:
+        assert best is not None
+        assert best.timestamp == max(times)
+        assert times[best.offset] == max(times)
