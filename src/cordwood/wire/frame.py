@@ -26,6 +26,8 @@ _SIZE = Struct(">i")
 _SIZE_AND_ID = Struct(">ii")
 _SIZE_AND_ID_AND_NO_TAGS = Struct(">iix")
 _REQUEST_HEAD = Struct(">ihhih")
+_METADATA = 3
+_METADATA_SURPLUS_FROM = 11
 
 
 class RequestHead(NamedTuple):
@@ -97,7 +99,15 @@ def read_request(head: RequestHead, frame: memoryview) -> object:
         ProtocolError: the body is not such a request, or it does not fill the frame.
     """
     assert head.api is not None
+    if head.api_key == _METADATA and head.api_version >= _METADATA_SURPLUS_FROM:
+        frame = _without_librdkafkas_surplus(frame, head.body)
     return _read_all(head.api.request, head.api_version, frame, head.body)
+
+
+def _without_librdkafkas_surplus(frame: memoryview, pos: int) -> memoryview:
+    """Kafka ignores what follows a request, so nobody noticed that librdkafka asks for all topics with three bytes too
+    many: it writes the missing list as four zeros instead of one (confluentinc/librdkafka#5049)."""
+    return frame[:-3] if len(frame) - pos == 7 and frame[pos : pos + 4] == b"\0\0\0\0" else frame
 
 
 def _read_all(cls: type[M], version: int, frame: memoryview, pos: int) -> M:
