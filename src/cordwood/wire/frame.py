@@ -107,7 +107,7 @@ def read_request(head: RequestHead, frame: memoryview) -> object:
 def _without_librdkafkas_surplus(frame: memoryview, pos: int) -> memoryview:
     """Kafka ignores what follows a request, so nobody noticed that librdkafka asks for all topics with three bytes too
     many: it writes the missing list as four zeros instead of one (confluentinc/librdkafka#5049)."""
-    return frame[:-3] if len(frame) - pos == 7 and frame[pos : pos + 4] == b"\0\0\0\0" else frame
+    return frame[:-3] if len(frame) - pos == 7 and not any(frame[pos : pos + 4]) else frame
 
 
 def _read_all(cls: type[M], version: int, frame: memoryview, pos: int) -> M:
