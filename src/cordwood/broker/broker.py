@@ -15,7 +15,7 @@ from cordwood.broker.producer_ids import ProducerIds
 from cordwood.broker.proposals import Done, Plan, Proposals
 from cordwood.broker.replicas import Replicas
 from cordwood.broker.settings import Settings
-from cordwood.broker.timers import Timers
+from cordwood.broker.timers import NEVER, Timers
 from cordwood.cluster.image import BrokerInfo, MetadataImage
 from cordwood.config import BrokerConfig
 from cordwood.effects import Close, Effect, Send
@@ -150,7 +150,7 @@ class Broker:
 
     def next_deadline(self) -> int | None:
         """When the next ``tick`` is due, on the monotonic clock."""
-        return self.timers.next_deadline()
+        return None if self.timers.due_ms == NEVER else self.timers.due_ms
 
     # ------------------------------------------------------------------ what handlers use
 
@@ -159,9 +159,10 @@ class Broker:
         connection = call.connection
         if connection.closed:
             return
-        call.frame = response_frame(
+        frame = response_frame(
             correlation_id=call.correlation_id, api_key=call.api_key, api_version=call.api_version, message=response
         )
+        call.frame = frame
         self._send_finished(connection)
 
     def finish_silently(self, call: Call) -> None:

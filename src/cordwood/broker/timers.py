@@ -7,6 +7,8 @@ from cordwood.ports import Instant
 
 Action = Callable[[Instant], None]
 
+NEVER = 1 << 63
+
 
 class Timer:
     """One thing to do at a time. Cancelled, it stays in the heap and does nothing."""
@@ -27,11 +29,15 @@ class Timers:
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Timer]] = []
         self._count = 0
+        self.due_ms = NEVER
+        """When to call ``run_due``: at the earliest deadline, or before it if that timer was cancelled."""
 
     def at(self, deadline_ms: int, action: Action) -> Timer:
         timer = Timer(deadline_ms, action)
         self._count += 1
         heapq.heappush(self._heap, (deadline_ms, self._count, timer))
+        if deadline_ms < self.due_ms:
+            self.due_ms = deadline_ms
         return timer
 
     def every(self, period_ms: int, action: Action, *, now: Instant) -> None:
@@ -43,19 +49,14 @@ class Timers:
 
         self.at(now.mono_ms + period_ms, run)
 
-    def next_deadline(self) -> int | None:
-        """When something is due next, or None. Cancelled timers at the front are dropped on the way."""
-        heap = self._heap
-        while heap and heap[0][2].action is None:
-            heapq.heappop(heap)
-        return heap[0][0] if heap else None
-
     def run_due(self, now: Instant) -> None:
-        while (deadline := self.next_deadline()) is not None and deadline <= now.mono_ms:
-            timer = heapq.heappop(self._heap)[2]
+        heap = self._heap
+        while heap and (heap[0][0] <= now.mono_ms or heap[0][2].action is None):
+            timer = heapq.heappop(heap)[2]
             action, timer.action = timer.action, None
-            assert action is not None
-            action(now)
+            if action is not None:
+                action(now)
+        self.due_ms = heap[0][0] if heap else NEVER
 
     def __len__(self) -> int:
         return len(self._heap)

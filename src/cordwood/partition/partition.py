@@ -9,7 +9,7 @@ Invariants (``check``): log start ≤ high watermark ≤ log end.
 
 from typing import Protocol
 
-from cordwood.cluster.image import NO_LEADER
+from cordwood.cluster.image import INTERNAL_TOPICS, NO_LEADER
 from cordwood.errors import Error, Refused
 from cordwood.ids import NodeId, TopicId, TopicPartition
 from cordwood.log.log import AppendResult, Log
@@ -30,6 +30,7 @@ class Partition:
         "_uncommitted_bytes",
         "gone",
         "high_watermark",
+        "internal",
         "isr",
         "leader",
         "leader_epoch",
@@ -45,6 +46,7 @@ class Partition:
         self.topic_id = topic_id
         self.log = log
         self.node = node
+        self.internal = name.topic in INTERNAL_TOPICS
         self.leader: NodeId = NO_LEADER
         self.leader_epoch = -1
         self.isr: tuple[NodeId, ...] = ()

@@ -17,7 +17,8 @@ from struct import Struct
 
 from cordwood.broker.connection import Connection
 from cordwood.errors import ProtocolError
-from cordwood.ports import Chunk, FileSlice
+from cordwood.ports import Chunk, FileSlice, Instant
+from cordwood.run.clock import now
 from cordwood.run.disk import RealFile
 
 SHARED_BYTES = 1 << 20
@@ -27,7 +28,7 @@ UNSENT_BYTES_MAX = 1 << 20  # more than this unsent: no further request of that 
 
 _LENGTH = Struct(">i")
 
-OnFrame = Callable[["ClientSocket", memoryview], None]
+OnFrame = Callable[["ClientSocket", memoryview, Instant], None]
 OnLost = Callable[["ClientSocket", str], None]
 
 
@@ -162,6 +163,7 @@ class ClientSocket:
         Replies gather meanwhile and leave together: one system call, and one wake-up of the client, for all of them.
         """
         start = 0
+        moment = now()  # all that came in one read came at one time
         self._gathering = True
         try:
             while end - start >= 4:
@@ -173,7 +175,7 @@ class ClientSocket:
                 after = start + 4 + length
                 if after > end or self._must_wait():
                     break
-                self._on_frame(self, view[start + 4 : after])
+                self._on_frame(self, view[start + 4 : after], moment)
                 start = after
                 if self.closing:
                     return end

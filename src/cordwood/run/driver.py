@@ -14,10 +14,11 @@ from typing import TypeVar, assert_never
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.connection import Peer
+from cordwood.broker.timers import NEVER
 from cordwood.effects import Close, Effect, Remove, Send, Sync, WriteMetadata
 from cordwood.errors import StorageError, StoreConflict
 from cordwood.ids import ConnectionId
-from cordwood.ports import Disk, File, MetadataStore, Node
+from cordwood.ports import Disk, File, Instant, MetadataStore, Node
 from cordwood.run.client_socket import ClientSocket, ReceiveBuffers
 from cordwood.run.clock import now
 
@@ -40,8 +41,9 @@ class Driver:
         self._clients: dict[ConnectionId, ClientSocket] = {}
         self._connection_count = 0
         self._listeners: list[socket.socket] = []
+        self._timers = broker.timers
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_ms = 0
+        self._timer_ms = NEVER
         self._metadata_thread = ThreadPoolExecutor(1, "cordwood-metadata")
         self._disk_thread = ThreadPoolExecutor(1, "cordwood-disk")
         self._in_flight = 0
@@ -119,9 +121,9 @@ class Driver:
             requests_max=REQUESTS_IN_FLIGHT_MAX,
         )
 
-    def _received(self, client: ClientSocket, frame: memoryview) -> None:
+    def _received(self, client: ClientSocket, frame: memoryview, moment: Instant) -> None:
         try:
-            effects = self._broker.received(client.connection, frame, now())
+            effects = self._broker.received(client.connection, frame, moment)
         except Exception as error:
             self._fail(error)
             return
@@ -138,6 +140,7 @@ class Driver:
 
     def _tick(self) -> None:
         self._timer = None
+        self._timer_ms = NEVER
         self._act(self._broker.tick, now())
 
     # ------------------------------------------------------------------ effects
@@ -165,9 +168,9 @@ class Driver:
                     client.go_on()
             else:
                 self._execute_other(effect)
-        deadline = self._broker.next_deadline()
-        if deadline is not None and (self._timer is None or deadline < self._timer_ms):
-            self._set_timer(deadline)
+        due_ms = self._timers.due_ms
+        if due_ms < self._timer_ms:
+            self._set_timer(due_ms)
 
     def _execute_other(self, effect: Effect) -> None:
         match effect:

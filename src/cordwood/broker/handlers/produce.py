@@ -9,12 +9,11 @@ client.
 """
 
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from cordwood.broker.connection import Call
-from cordwood.cluster.image import INTERNAL_TOPICS
-from cordwood.errors import CorruptData, Error, Refused, StorageError
+from cordwood.errors import Error, Refused, StorageError
 from cordwood.ids import TopicId, TopicName
+from cordwood.log.produced import RecordsRefused
 from cordwood.partition.partition import Partition
 from cordwood.wire.messages import (
     ProduceRequest,
@@ -22,13 +21,14 @@ from cordwood.wire.messages import (
     ProduceRequestTopic,
     ProduceResponse,
     ProduceResponsePartition,
+    ProduceResponseRecordError,
     ProduceResponseTopic,
 )
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
-ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
+ACKS_NONE = 0
 
 
 def handle(broker: "Broker", call: Call, request: ProduceRequest) -> ProduceResponse | None:
@@ -48,44 +48,40 @@ def handle(broker: "Broker", call: Call, request: ProduceRequest) -> ProduceResp
 def _topic(
     broker: "Broker", call: Call, request: ProduceRequest, topic: ProduceRequestTopic, unsynced: list[Partition]
 ) -> ProduceResponseTopic:
-    by_id = call.api_version >= 13
-    local = (
-        broker.replicas.by_id.get(TopicId(topic.topic_id))
-        if by_id
-        else broker.replicas.by_name.get(TopicName(topic.name))
-    )
+    replicas = broker.replicas
+    if call.api_version >= 13:
+        local = replicas.by_id.get(TopicId(topic.topic_id), _NOWHERE)
+    else:
+        local = replicas.by_name.get(TopicName(topic.name), _NOWHERE)
     responses = []
     for data in topic.partition_data:
         try:
-            if local is None or (partition := local.get(data.index)) is None:
-                raise _unknown(broker, topic.topic_id if by_id else None)
-            responses.append(_append(broker, request, partition, data, unsynced))
+            partition = local.get(data.index)
+            if partition is None:
+                raise _unknown(broker, call, topic)
+            responses.append(_append(broker, request.acks, partition, data, unsynced))
         except Refused as refusal:
-            responses.append(_refusal(data.index, refusal.error, refusal.message))
-        except CorruptData as error:
-            responses.append(_refusal(data.index, Error.CORRUPT_MESSAGE, str(error)))
+            responses.append(_refusal(data.index, refusal))
         except StorageError as error:
             broker.logger.error("a batch could not be written: %s", error)
-            responses.append(_refusal(data.index, Error.KAFKA_STORAGE_ERROR, str(error)))
+            responses.append(_refusal(data.index, Refused(Error.KAFKA_STORAGE_ERROR, str(error))))
     return ProduceResponseTopic(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
 
 
+_NOWHERE: dict[int, Partition] = {}
+
+
 def _append(
-    broker: "Broker",
-    request: ProduceRequest,
-    partition: Partition,
-    data: ProduceRequestPartition,
-    unsynced: list[Partition],
+    broker: "Broker", acks: int, partition: Partition, data: ProduceRequestPartition, unsynced: list[Partition]
 ) -> ProduceResponsePartition:
-    if partition.name.topic in INTERNAL_TOPICS:
-        raise Refused(Error.INVALID_TOPIC, "Clients may not write to an internal topic.")
-    if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
-        raise Refused(Error.INVALID_REQUIRED_ACKS, f"acks is {request.acks}; it must be 0, 1 or -1 (all).")
     batch = data.records
-    if batch is None:
+    if not isinstance(batch, memoryview):
         raise Refused(Error.INVALID_RECORD, "There is no record batch.")
-    assert isinstance(batch, memoryview)
-    result = partition.append(batch, required_acks=request.acks, now=broker.now)
+    if not -1 <= acks <= 1:
+        raise Refused(Error.INVALID_REQUIRED_ACKS, f"acks is {acks}; it must be 0, 1 or -1 (all).")
+    if partition.internal:
+        raise Refused(Error.INVALID_TOPIC, "Clients may not write to an internal topic.")
+    result = partition.append(batch, required_acks=acks, now=broker.now)
     if partition.high_watermark <= result.last_offset:
         unsynced.append(partition)
     return ProduceResponsePartition(
@@ -96,14 +92,24 @@ def _append(
     )
 
 
-def _unknown(broker: "Broker", topic_id: UUID | None) -> Refused:
-    if topic_id is not None and TopicId(topic_id) not in broker.image.topic_names:
+def _unknown(broker: "Broker", call: Call, topic: ProduceRequestTopic) -> Refused:
+    if call.api_version >= 13 and TopicId(topic.topic_id) not in broker.image.topic_names:
         return Refused(Error.UNKNOWN_TOPIC_ID)
     return Refused(Error.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def _refusal(index: int, error: Error, message: str | None) -> ProduceResponsePartition:
-    return ProduceResponsePartition(index=index, error_code=error, base_offset=-1, error_message=message)
+def _refusal(index: int, refusal: Refused) -> ProduceResponsePartition:
+    errors = refusal.record_errors if isinstance(refusal, RecordsRefused) else ()
+    return ProduceResponsePartition(
+        index=index,
+        error_code=refusal.error,
+        base_offset=-1,
+        error_message=refusal.message,
+        record_errors=[
+            ProduceResponseRecordError(batch_index=number, batch_index_error_message=message)
+            for number, message in errors
+        ],
+    )
 
 
 def _end_without_answer(broker: "Broker", call: Call, response: ProduceResponse) -> None:
