@@ -130,6 +130,11 @@ class SimDisk:
         for path in sorted(self._files):
             self._files[path].lose_power(self._random)
 
+    def kill(self) -> None:
+        """End the process, not the machine: every open file is gone, and nothing that was written is."""
+        self.life += 1
+        self.power_fails_after = self.fails_after = None
+
     def changes(self) -> None:
         """Called before everything that changes the disk."""
         if self.power_fails_after is not None:

@@ -3,7 +3,7 @@
 - 0: an empty list of topics means all of them; from 1 on that is null, and an empty list means none.
 - 4: the client says whether unknown topics may be created. The answer waits until they are, so that it holds them.
 - 8-10: authorised operations. They stay unset: there is no access control yet.
-- 10: topic ids in the answer; 12: topics asked for by id.
+- 10: topic ids in the answer; 12: topics asked for by id. 10 and 11 have room for an id in the request and refuse it.
 """
 
 from collections.abc import Sequence
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 
 def handle(broker: "Broker", call: Call, request: MetadataRequest) -> MetadataResponse | None:
+    if call.api_version < 12 and any(t.name is None or t.topic_id != NO_TOPIC_ID for t in request.topics or ()):
+        return _refuse_all(request)
     missing = _to_create(broker, call, request)
     if not missing:
         return _respond(broker, call, request)
@@ -41,11 +43,27 @@ def handle(broker: "Broker", call: Call, request: MetadataRequest) -> MetadataRe
     return None
 
 
+def _refuse_all(request: MetadataRequest) -> MetadataResponse:
+    return MetadataResponse(
+        topics=[
+            MetadataResponseTopic(error_code=Error.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in request.topics or ()
+        ]
+    )
+
+
 def _to_create(broker: "Broker", call: Call, request: MetadataRequest) -> list[TopicName]:
-    """The topics that the client names, that do not exist, and that may come into being by being asked for."""
+    """The topics that the client names, that do not exist, and that may come into being by being asked for.
+
+    Of names that differ only in '.' against '_' the first is taken: the others would collide with it.
+    """
     if not request.topics or not request.allow_auto_topic_creation or not broker.config.auto_create_topics_enable:
         return []
-    return [TopicName(t.name) for t in request.topics if t.name is not None and t.name not in broker.image.topics]
+    missing: dict[str, TopicName] = {}
+    for topic in request.topics:
+        if topic.name is not None and topic.name not in broker.image.topics:
+            missing.setdefault(topic.name.replace(".", "_"), TopicName(topic.name))
+    return list(missing.values())
 
 
 def _creation(broker: "Broker", name: TopicName) -> list[StoreOp]:
@@ -70,7 +88,8 @@ def _respond(broker: "Broker", call: Call, request: MetadataRequest) -> Metadata
     if request.topics is None or (call.api_version == 0 and not request.topics):
         topics = [describe(topic) for topic in image.topics.values()]
     else:
-        topics = [_find(image, wanted) for wanted in request.topics]
+        wanted = {(topic.name, topic.topic_id): topic for topic in request.topics}
+        topics = [_find(image, topic) for topic in wanted.values()]
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=info.id, host=info.host, port=info.port, rack=info.rack)
