@@ -103,8 +103,9 @@ def create_topic(broker: Broker, topic: str, *, partitions: int) -> None:
 def end_offsets(broker: Broker, topic: str, *, partitions: int) -> int:
     """The sum of the partitions' end offsets: the number of records of a topic that nobody has shortened."""
     latest = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
+    admin = _admin(broker)
     for _ in range(LEADER_POLLS):
-        futures = _admin(broker).list_offsets(latest, request_timeout=ADMIN_TIMEOUT_S)
+        futures = admin.list_offsets(latest, request_timeout=ADMIN_TIMEOUT_S)
         try:
             return sum(future.result(ADMIN_TIMEOUT_S).offset for future in futures.values())
         except KafkaException:
