@@ -55,7 +55,11 @@ def _columns(text: str) -> tuple[str, ...]:
 def run(arguments: argparse.Namespace) -> int:
     cluster = Cluster(arguments.bootstrap, pairs("-X", arguments.properties))
     consumer = cluster.consumer(
-        on_error=_report, enable_partition_eof=True, auto_offset_reset="error", fetch_queue_backoff_ms=10
+        on_error=_report,
+        enable_partition_eof=True,
+        auto_offset_reset="error",
+        fetch_queue_backoff_ms=10,
+        fetch_wait_max_ms=100 if arguments.until_end else 500,
     )
     try:
         partitions = _partitions(consumer, arguments.topic, arguments.partition)

@@ -1,0 +1,40 @@
+"""A broker for all tests of the command line, and a way to run commands against it."""
+
+import io
+import re
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from cli.runner import Outcome, Run
+from cordwood import Broker
+from cordwood.cli.main import main
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def run(broker: Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command with the broker's address and with this standard input."""
+    monkeypatch.setenv("CORDWOOD_BOOTSTRAP", broker.bootstrap)
+
+    def runner(*arguments: str, stdin: str = "") -> Outcome:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        status = main(arguments)
+        captured = capsys.readouterr()
+        return Outcome(status, captured.out, captured.err)
+
+    return runner
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest, run: Run) -> str:
+    """A new topic with four partitions, named after the test."""
+    name = re.sub(r"[^0-9A-Za-z-]+", "-", str(request.node.name))
+    assert run("topics", "create", name, "--partitions", "4").status == 0
+    return name

@@ -1,0 +1,138 @@
+"""What people type, before anything runs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cordwood.cli.main import COMMANDS, main, parser_for
+from cordwood.cli.position import Position, Where, parse_position
+from cordwood.cli.progress import Progress
+from cordwood.cli.serve import settings_from
+from cordwood.config import BrokerConfig
+
+HOUR_MS = 3_600_000
+
+
+def serve_settings(*words: str) -> dict[str, str]:
+    return settings_from(parser_for("serve").parse_args(["serve", *words]))
+
+
+def test_the_command_line_is_stronger_than_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("broker.id=4\nlog.dirs=/file\nlisteners=PLAINTEXT://:1\nlog.retention.hours=1\nnum.partitions=7\n")
+    settings = serve_settings(
+        *("--config", str(file), "--data", "/line", "--port", "0", "--node-id", "5", "--set", "log.retention.hours=2")
+    )
+    assert settings == {
+        "log.dirs": "/line",
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "log.retention.hours": "2",
+        "num.partitions": "7",
+        "node.id": "5",
+    }
+
+
+def test_a_broker_without_options_listens_on_this_machine_alone() -> None:
+    assert serve_settings() == {}
+    assert [str(e) for e in BrokerConfig.parse({}).endpoints()] == ["PLAINTEXT://127.0.0.1:9092"]
+
+
+def test_a_files_listeners_stay_unless_a_host_or_a_port_is_given(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("listeners=PLAINTEXT://:1")
+    assert serve_settings("--config", str(file))["listeners"] == "PLAINTEXT://:1"
+    assert serve_settings("--config", str(file), "--host", "::1")["listeners"] == "PLAINTEXT://[::1]:9092"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--config", "/nowhere"], "/nowhere can not be read: No such file or directory"),
+        (["--set", "log.retention.hour=3"], "unknown setting log.retention.hour; did you mean log.retention.hours?"),
+        (["--set", "num.partitions=many"], "num.partitions is many; it must be a whole number"),
+        (["--set", "num.partitions"], "--set num.partitions has no value; write --set NAME=VALUE"),
+        (["--set", "log.dirs=a,b"], "log.dirs names 2 directories"),
+    ],
+)
+def test_a_bad_setting_ends_serve_before_it_starts(
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", *words]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"cordwood: {sentence}")
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["sereve"],
+        ["serve", "--port", "http"],
+        ["consume", "t", "--from", "yesterday"],
+        ["consume", "t", "--with", "colour"],
+        ["consume", "t", "--max", "0"],
+        ["topics"],
+        ["topics", "create", "t", "--partitions", "-1"],
+    ],
+)
+def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert "usage: cordwood" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "-h"])
+    assert ended.value.code == 0
+    purpose = COMMANDS[command]
+    assert f"{purpose[0].upper()}{purpose[1:]}." in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.startswith("cordwood 0.")
+
+
+def test_a_broker_starts_without_loading_a_client() -> None:
+    script = "import sys, cordwood.cli.main as m; m.parser_for('serve'); assert 'confluent_kafka' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ("earliest", Position(Where.EARLIEST)),
+        ("latest", Position(Where.LATEST)),
+        ("0", Position(Where.OFFSET, 0)),
+        ("999999999999", Position(Where.OFFSET, 999_999_999_999)),
+        ("1700000000000", Position(Where.TIME_MS, 1_700_000_000_000)),
+        ("-10", Position(Where.BEFORE_END, 10)),
+        ("-1h", Position(Where.TIME_MS, 99 * HOUR_MS)),
+        ("2d", Position(Where.TIME_MS, 52 * HOUR_MS)),
+        ("1970-01-02T00:00:00+00:00", Position(Where.TIME_MS, 24 * HOUR_MS)),
+        ("1970-01-01T01:00Z", Position(Where.TIME_MS, HOUR_MS)),
+    ],
+)
+def test_positions(text: str, position: Position) -> None:
+    assert parse_position(text, now_ms=100 * HOUR_MS) == position
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "1w", "--1", "1.5", "２"])
+def test_what_is_no_position(text: str) -> None:
+    with pytest.raises(ValueError, match="Invalid isoformat"):
+        parse_position(text, now_ms=0)
+
+
+def test_progress_counts_in_words() -> None:
+    progress = Progress("sent")
+    assert progress.text() == "sent 0 records, 0 bytes"
+    progress.add(1500)
+    assert progress.text() == "sent 1 record, 1.5 KB"

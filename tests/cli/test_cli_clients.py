@@ -1,0 +1,167 @@
+"""topics, produce and consume, against a running broker."""
+
+import json
+
+import pytest
+from kafka.partitioner.default import murmur2
+
+from cli.runner import Outcome, Run
+
+MISSING = "there is no topic nowhere; `cordwood topics list` shows those that exist"
+
+
+def refused(outcome: Outcome, sentence: str) -> bool:
+    """One sentence for the person, a status for the script, and nothing else."""
+    return (outcome.status, outcome.out, outcome.err) == (1, "", f"cordwood: {sentence}\n")
+
+
+def test_a_topic_from_its_creation_to_its_end(run: Run) -> None:
+    assert (
+        run("topics", "create", "short-lived", "--partitions", "3", "--config", "retention.ms=60000").out
+        == "created short-lived\n"
+    )
+    assert "short-lived" in run("topics", "list").lines
+    assert ["short-lived", "3", "1"] in [line.split() for line in run("topics", "list", "-l").lines]
+    assert run("topics", "delete", "short-lived").out == "deleted short-lived\n"
+    assert "short-lived" not in run("topics", "list").lines
+
+
+def test_describe_shows_settings_and_offsets(run: Run) -> None:
+    run("topics", "create", "described", "--partitions", "2", "--config", "retention.ms=60000")
+    run("produce", "described", "--partition", "1", stdin="a\nb\n")
+    described = run("topics", "describe", "described")
+    assert described.lines[:2] == ["described: 2 partitions", "  retention.ms=60000"]
+    assert [line.split() for line in described.lines[3:]] == [
+        ["0", "1", "1", "1", "0", "0"],
+        ["1", "1", "1", "1", "0", "2"],
+    ]
+
+
+def test_a_topic_that_exists_is_an_error_unless_that_is_said_to_be_fine(run: Run, topic: str) -> None:
+    assert refused(run("topics", "create", topic), f"{topic} exists already; --if-not-exists makes that no error")
+    assert run("topics", "create", topic, "--if-not-exists").status == 0
+
+
+@pytest.mark.parametrize("command", [("topics", "describe"), ("topics", "delete"), ("consume",)])
+def test_a_topic_that_is_missing_is_said_so(run: Run, command: tuple[str, ...]) -> None:
+    assert refused(run(*command, "nowhere"), MISSING)
+
+
+def test_a_bad_setting_is_named(run: Run) -> None:
+    outcome = run("topics", "create", "x", "--config", "retention.msec=1")
+    assert outcome.status == 1
+    assert "x was not created: unknown topic setting retention.msec; did you mean retention.ms?" in outcome.err
+
+
+def test_a_setting_without_a_value_is_explained(run: Run) -> None:
+    assert refused(run("topics", "create", "x", "--config", "a"), "--config a has no value; write --config NAME=VALUE")
+
+
+def test_lines_come_back_byte_for_byte(run: Run, topic: str) -> None:
+    lines = ["plain", "", "  spaces  ", "tab\there", "grüße ✓"]
+    sent = run("produce", topic, "--partition", "2", stdin="\n".join(lines) + "\n")
+    assert (sent.status, sent.out) == (0, "")
+    assert sent.err.startswith("sent 5 records, ")
+    assert run("consume", topic, "--until-end").lines == lines
+
+
+def test_a_last_line_without_its_end_is_a_record_too(run: Run, topic: str) -> None:
+    run("produce", topic, stdin="a\r\nb")
+    assert sorted(run("consume", topic, "--until-end").lines) == ["a", "b"]
+
+
+def test_keys_go_where_javas_client_puts_them(run: Run, topic: str) -> None:
+    keys = [f"key-{n}" for n in range(50)]
+    run("produce", topic, "--key-separator", ": ", stdin="".join(f"{k}: {k} again: x\n" for k in keys))
+    rows = [line.split("\t") for line in run("consume", topic, "--until-end", "--with", "partition,key").lines]
+    assert {key: int(partition) for partition, key, _ in rows} == {
+        k: (murmur2(k.encode()) & 0x7FFFFFFF) % 4 for k in keys
+    }
+    assert all(value == f"{key} again: x" for _, key, value in rows)
+
+
+def test_a_line_without_the_separator_is_named_and_those_before_it_are_sent(run: Run, topic: str) -> None:
+    outcome = run("produce", topic, "--key-separator", "=", stdin="a=1\nb\nc=3\n")
+    assert outcome.status == 1
+    assert "cordwood: line 2 has no '=' between key and value; the lines before it were sent\n" in outcome.err
+    assert run("consume", topic, "--until-end").lines == ["1"]
+
+
+def test_headers_and_nulls_as_json(run: Run, topic: str) -> None:
+    run("produce", topic, "--key-separator", "=", "--null", "-", "--header", "h=1", "--header", "i=2", stdin="k=-\n")
+    record = json.loads(run("consume", topic, "--max", "1", "--json").out)
+    assert record.pop("time").endswith("Z")
+    assert record.pop("partition") in range(4)
+    assert record == {"offset": 0, "headers": [["h", "1"], ["i", "2"]], "key": "k", "value": None}
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_compressed_lines_come_back(run: Run, topic: str, codec: str) -> None:
+    run("produce", topic, "--partition", "0", "--compression", codec, stdin="x" * 1000 + "\n")
+    assert run("consume", topic, "--until-end").lines == ["x" * 1000]
+
+
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_records_arrive_whoever_must_have_them(run: Run, topic: str, acks: str) -> None:
+    assert run("produce", topic, "--acks", acks, stdin="a\n").status == 0
+    assert run("consume", topic, "--max", "1").lines == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("earliest", ["0", "1", "2", "3", "4"]),
+        ("latest", []),
+        ("3", ["3", "4"]),
+        ("5", []),
+        ("-2", ["3", "4"]),
+        ("-99", ["0", "1", "2", "3", "4"]),
+        ("-1h", ["0", "1", "2", "3", "4"]),
+        ("0s", []),
+        ("2001-09-09", ["0", "1", "2", "3", "4"]),
+        ("1000000000000", ["0", "1", "2", "3", "4"]),
+        ("2099-01-01T00:00:00Z", []),
+    ],
+)
+def test_reading_starts_where_it_is_told_to(run: Run, topic: str, where: str, expected: list[str]) -> None:
+    run("produce", topic, "--partition", "1", stdin="0\n1\n2\n3\n4\n")
+    assert run("consume", topic, "--partition", "1", "--from", where, "--until-end").lines == expected
+
+
+def test_an_offset_beyond_the_end_is_explained(run: Run, topic: str) -> None:
+    assert refused(run("consume", topic, "--from", "7"), "partition 0 ends at offset 0; --from 7 is beyond it")
+
+
+@pytest.mark.parametrize("command", ["produce", "consume"])
+def test_a_partition_that_is_missing_is_explained(run: Run, topic: str, command: str) -> None:
+    assert refused(run(command, topic, "--partition", "9"), f"{topic} has no partition 9; it has 0 to 3")
+
+
+def test_max_ends_in_the_middle(run: Run, topic: str) -> None:
+    run("produce", topic, "--partition", "0", stdin="a\nb\nc\n")
+    assert run("consume", topic, "--max", "2").lines == ["a", "b"]
+
+
+def test_a_topic_comes_into_being_with_its_first_record(run: Run) -> None:
+    run("produce", "made-by-produce", stdin="a\n")
+    assert run("consume", "made-by-produce", "--max", "1").lines == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "reason"),
+    [("127.0.0.1:1", "connection refused"), ("127.0.0.1:1,127.0.0.1:2", "connection refused")],
+)
+@pytest.mark.parametrize("command", [("topics", "list"), ("produce", "t"), ("consume", "t")])
+def test_no_broker_is_one_sentence(run: Run, command: tuple[str, ...], bootstrap: str, reason: str) -> None:
+    outcome = run(*command, "--bootstrap", bootstrap)
+    assert refused(
+        outcome,
+        f"no broker answers at {bootstrap} ({reason}); start one with `cordwood serve`, "
+        "or name another with --bootstrap host:port",
+    )
+
+
+@pytest.mark.parametrize("address", ["localhost", ":9092", "a:b", "127.0.0.1:99999"])
+def test_what_is_no_address_is_explained(run: Run, address: str) -> None:
+    expected = f"{address} is no address; write it as host:port, such as 127.0.0.1:9092"
+    assert refused(run("topics", "list", "--bootstrap", address), expected)

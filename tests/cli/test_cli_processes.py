@@ -1,0 +1,67 @@
+"""Commands as processes of their own: signals, pipes, the whole demo."""
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from cordwood import Broker
+
+CORDWOOD = [sys.executable, "-m", "cordwood.cli"]
+
+
+def test_serve_says_when_it_is_ready_and_stops_cleanly(tmp_path: Path) -> None:
+    command = [*CORDWOOD, "serve", "--port", "0", "--data", str(tmp_path), "--set", "process.roles=broker"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        ready = process.stdout.readline()
+        second = subprocess.run(
+            [*CORDWOOD, "serve", "--port", "0", "--data", str(tmp_path)], capture_output=True, text=True
+        )
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=30)
+    assert re.fullmatch(
+        rf"broker 1 is ready at 127\.0\.0\.1:\d+, data in {re.escape(str(tmp_path))} \(\d+\.\d\d s\)\n", ready
+    )
+    assert (process.returncode, out) == (0, "")
+    assert "process.roles: no effect, Kafka's own controllers are not part of this broker" in err
+    assert second.returncode == 1
+    assert second.stderr.startswith(f"cordwood: the data directory {tmp_path} is in use by another broker")
+    assert second.stderr.count("\n") == 1
+
+
+def _with_records(broker: Broker, topic: str, count: int) -> None:
+    lines = "".join(f"{n}\n" for n in range(count))
+    subprocess.run([*CORDWOOD, "produce", topic, "--bootstrap", broker.bootstrap], input=lines, text=True, check=True)
+
+
+def test_ctrl_c_is_the_usual_way_to_end_a_consumer(broker: Broker) -> None:
+    _with_records(broker, "interrupted", 1)
+    command = [*CORDWOOD, "consume", "interrupted", "--bootstrap", broker.bootstrap]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "0\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_a_reader_that_goes_away_ends_a_consumer_without_a_word(broker: Broker) -> None:
+    _with_records(broker, "abandoned", 20_000)
+    command = [*CORDWOOD, "consume", "abandoned", "--bootstrap", broker.bootstrap]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(timeout=30) == 128 + signal.SIGPIPE
+        assert process.stderr.read() == ""
+
+
+def test_the_demo_shows_that_nothing_is_lost() -> None:
+    outcome = subprocess.run([*CORDWOOD, "demo", "--orders", "2000"], capture_output=True, text=True, check=True)
+    assert "Every order came back once" in outcome.stdout
+    assert outcome.stderr == ""
+    orders = [int(line.split()[3]) for line in outcome.stdout.splitlines() if re.match(r"\s+[0-3]  the ", line)]
+    assert (len(orders), sum(orders)) == (4, 2000)
