@@ -1,0 +1,47 @@
+# The one door to the project. `make` alone says what there is.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= 2
+TESTS ?= tests
+ARGS ?=
+
+.PHONY: help setup demo test check format bench docs clean
+
+help: ## say what there is
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1	/' | expand -t 16
+
+setup: $(READY) ## make .venv and install everything into it; quick when nothing changed
+
+$(READY): pyproject.toml constraints.txt scripts/setup.sh
+	@sh scripts/setup.sh $(VENV)
+	@touch $@
+
+demo: setup ## see it work: a broker, a topic, a producer, two consumers
+	@$(BIN)/cordwood demo $(ARGS)
+
+test: setup ## run the tests; TESTS=tests/wire runs some, WORKERS=8 uses more cores
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS) $(ARGS)
+
+check: setup ## formatting, lint, types, the direction of imports, spelling
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/codespell
+
+format: setup ## put the code in form
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: setup ## measure this broker beside Apache Kafka; ARGS=--quick takes a few minutes
+	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: setup ## write the pages that come from the code
+	$(BIN)/python scripts/write_docs.py
+
+clean: ## remove all that the above has made
+	rm -rf $(VENV) build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf src/*.egg-info
