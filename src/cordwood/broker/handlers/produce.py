@@ -1,7 +1,8 @@
 """Produce (0), versions 3-13: append record batches.
 
 - 3-8: one batch of format 2 for each partition, as in all later versions; older formats are refused.
-- 8: errors carry a message; 10: a wrong leader's answer names the right one (KIP-951); 13: topics by id.
+- 7: zstd, which earlier versions refuse (KIP-110); 8: errors carry a message.
+- 10: a wrong leader's answer names the right one (KIP-951); 13: topics by id.
 
 Each partition succeeds or fails by itself. A batch is checked, stamped and written where it was received: nothing here
 looks at a record. acks=0 has no answer, and a failure then ends the connection, because nothing else can tell the
@@ -15,6 +16,7 @@ from cordwood.errors import Error, Refused, StorageError
 from cordwood.ids import TopicId, TopicName
 from cordwood.log.produced import RecordsRefused
 from cordwood.partition.partition import Partition
+from cordwood.record.batch import ATTRIBUTES_AT, CODEC_MASK, HEADER_SIZE, MAGIC, MAGIC_AT, Codec
 from cordwood.wire.messages import (
     ProduceRequest,
     ProduceRequestPartition,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 ACKS_NONE = 0
+ZSTD_SINCE = 7
 
 
 def handle(broker: "Broker", call: Call, request: ProduceRequest) -> ProduceResponse | None:
@@ -37,6 +40,8 @@ def handle(broker: "Broker", call: Call, request: ProduceRequest) -> ProduceResp
         responses=[_topic(broker, call, request, topic, unsynced) for topic in request.topic_data]
     )
     if request.acks == ACKS_NONE:
+        for partition in unsynced:
+            broker.replicas.syncs.start(partition, broker.effects)
         _end_without_answer(broker, call, response)
         return None
     if unsynced:
@@ -59,6 +64,8 @@ def _topic(
             partition = local.get(data.index)
             if partition is None:
                 raise _unknown(broker, call, topic)
+            if call.api_version < ZSTD_SINCE:
+                _refuse_zstd(data)
             responses.append(_append(broker, request.acks, partition, data, unsynced))
         except Refused as refusal:
             responses.append(_refusal(data.index, refusal))
@@ -90,6 +97,14 @@ def _append(
         log_append_time_ms=result.log_append_time_ms,
         log_start_offset=result.log_start_offset,
     )
+
+
+def _refuse_zstd(data: ProduceRequestPartition) -> None:
+    batch = data.records
+    if not isinstance(batch, memoryview) or len(batch) < HEADER_SIZE or batch[MAGIC_AT] != MAGIC:
+        return
+    if batch[ATTRIBUTES_AT + 1] & CODEC_MASK == Codec.ZSTD:
+        raise Refused(Error.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs version {ZSTD_SINCE} of Produce.")
 
 
 def _unknown(broker: "Broker", call: Call, topic: ProduceRequestTopic) -> Refused:
