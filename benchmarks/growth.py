@@ -1,13 +1,14 @@
 """Does a request cost the same on a long log?
 
-One partition grows from 1 MB to 10 GB; at each size the broker's CPU time for an append, a fetch anywhere, a fetch near
+Logs of 1 MB to 10 GB, one partition each; on each the broker's CPU time for an append, a fetch anywhere, a fetch near
 the end and a look-up by time is measured. Ours alone.
 """
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from statistics import mean
 from typing import Final
 
 from . import raw
@@ -19,12 +20,13 @@ TOPIC: Final = "bench-growth"
 RECORD_BYTES: Final = 1024
 FETCH_BYTES: Final = 16 * 1024
 FLAT_BOUND: Final = 1.25
+TURNS: Final = 5
 OPERATIONS: Final = ("append", "fetch anywhere", "fetch at the end", "offset by time")
 
 
 @dataclass(frozen=True, slots=True)
 class GrowthPoint:
-    """The broker's CPU microseconds a request, by operation, once the log holds `log_bytes`."""
+    """The broker's CPU microseconds a request, by operation, on a log of `log_bytes`."""
 
     log_bytes: int
     cpu_us: dict[str, float]
@@ -36,35 +38,60 @@ def flatness(points: list[GrowthPoint], operation: str) -> float:
 
 
 def measure_growth(broker: Broker, clients: Clients, scale: Scale, on_step: Callable[[str], None]) -> list[GrowthPoint]:
-    create_topic(broker, TOPIC, partitions=1)
-    begin_ms = _now_ms()
-    points: list[GrowthPoint] = []
-    held_bytes = 0
+    """Fill a topic for each size, then go round all of them again and again, so that noise meets every size alike."""
+    logs = []
     for size in scale.growth_bytes:
-        on_step(f"growing to {size / 1e6:,.0f} MB")
-        _grow(broker, clients, size - held_bytes)
-        held_bytes = size
-        on_step(f"{scale.growth_requests:,} requests of each kind at {size / 1e6:,.0f} MB")
-        points.append(_measure(broker, size, begin_ms, scale.growth_requests))
-    delete_topic(broker, TOPIC)
-    return points
+        on_step(f"a log of {size / 1e6:,.0f} MB")
+        logs.append(_fill(broker, clients, size))
+    turns = [
+        [_costs(broker, log, scale.growth_requests // TURNS, seed=turn) for log in logs]
+        for turn in _counted(TURNS, on_step)
+    ]
+    for log in logs:
+        delete_topic(broker, log.topic)
+    return [
+        GrowthPoint(log.size, {name: mean(turn[number][name] for turn in turns) for name in OPERATIONS})
+        for number, log in enumerate(logs)
+    ]
 
 
-def _grow(broker: Broker, clients: Clients, more_bytes: int) -> None:
-    records = more_bytes // RECORD_BYTES
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """A topic of one partition, filled to a size between two moments."""
+
+    topic: str
+    size: int
+    end: int
+    begin_ms: int
+    end_ms: int
+
+    def append(self) -> bytes:
+        """One record of this moment: a log whose records were all made at once is no log to find a time in."""
+        return raw.produce_frame(self.topic, 0, raw.record_batch(count=1, size=100, timestamp_ms=_now_ms()))
+
+    def fetch(self, offset: int) -> bytes:
+        return raw.fetch_frame(self.topic, 0, offset, max_wait_ms=0, bytes_max=FETCH_BYTES)
+
+    def find(self, time_ms: int) -> bytes:
+        return raw.list_offsets_frame(self.topic, 0, time_ms)
+
+
+def _fill(broker: Broker, clients: Clients, size: int) -> _Log:
+    topic = f"{TOPIC}-{size}"
+    records = size // RECORD_BYTES
+    create_topic(broker, topic, partitions=1)
+    begin_ms = _now_ms()
     load = ProduceLoad(
         records=records, record_bytes=RECORD_BYTES, batch_bytes=FETCH_BYTES, acks="1", warm_up=records // 10
     )
-    clients.produce(broker, TOPIC, load)
+    clients.produce(broker, topic, load)
+    return _Log(topic, size, records, begin_ms, _now_ms())
 
 
-def _measure(broker: Broker, log_bytes: int, begin_ms: int, requests: int) -> GrowthPoint:
+def _costs(broker: Broker, log: _Log, requests: int, *, seed: int) -> dict[str, float]:
+    """The broker's CPU microseconds for a request of each kind."""
+    seeded = random.Random(seed)
     with raw.RawConnection(broker.port) as connection:
-        end = raw.listed(connection.ask(raw.list_offsets_frame(TOPIC, 0, raw.LATEST)))
-        seeded = random.Random(log_bytes)
-        batch = raw.record_batch(count=1, size=100, timestamp_ms=_now_ms())
-        append = raw.produce_frame(TOPIC, 0, batch)
-        now_ms = _now_ms()
 
         def cost_us(make: Callable[[], bytes], check: Callable[[bytes], int]) -> float:
             before = broker.cpu_s()
@@ -73,16 +100,18 @@ def _measure(broker: Broker, log_bytes: int, begin_ms: int, requests: int) -> Gr
             return 1e6 * (broker.cpu_s() - before) / requests
 
         costs = (
-            cost_us(lambda: append, raw.produced),
-            cost_us(lambda: _fetch(seeded.randrange(end)), _some_records),
-            cost_us(lambda: _fetch(end - 1 - seeded.randrange(min(end, 15))), _some_records),
-            cost_us(lambda: raw.list_offsets_frame(TOPIC, 0, seeded.randrange(begin_ms, now_ms)), raw.listed),
+            cost_us(log.append, raw.produced),
+            cost_us(lambda: log.fetch(seeded.randrange(log.end)), _some_records),
+            cost_us(lambda: log.fetch(log.end - 1 - seeded.randrange(15)), _some_records),
+            cost_us(lambda: log.find(seeded.randrange(log.begin_ms, log.end_ms)), raw.listed),
         )
-    return GrowthPoint(log_bytes, dict(zip(OPERATIONS, costs, strict=True)))
+    return dict(zip(OPERATIONS, costs, strict=True))
 
 
-def _fetch(offset: int) -> bytes:
-    return raw.fetch_frame(TOPIC, 0, offset, max_wait_ms=0, bytes_max=FETCH_BYTES)
+def _counted(turns: int, on_step: Callable[[str], None]) -> Iterator[int]:
+    for turn in range(turns):
+        on_step(f"requests, turn {turn + 1} of {turns}")
+        yield turn
 
 
 def _some_records(body: bytes) -> int:
