@@ -84,3 +84,25 @@ def _fit_struct(field: FieldSpec, value: object, version: int) -> object:
 
 def versions(cls: type) -> range:
     return spec_of(cls).versions
+
+
+def sample(cls: type) -> object:
+    """A message in which every field of every version differs from its default."""
+    return _sample_struct(spec_of(cls), count=2)
+
+
+def _sample_struct(spec: MessageSpec, *, count: int) -> object:
+    return spec.cls(**{field.name: _sample_value(field, count) for field in spec.fields})
+
+
+def _sample_value(field: FieldSpec, count: int) -> object:
+    kind = field.type
+    one = _sample_struct(kind, count=1) if isinstance(kind, MessageSpec) else _sample_scalar(kind, field.default)
+    return [one] * count if field.array else one
+
+
+def _sample_scalar(kind: Scalar, default: object) -> object:
+    others = {STRING: "abc", BYTES: b"abcd", RECORDS: b"batches", UUID_BYTES: UUID(int=2**127 + 5)}
+    if kind in others:
+        return others[kind]
+    return not default if kind.code == "?" else 5

@@ -16,6 +16,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 
+# ruff: noqa: ANN401 (the objects of other codecs have no types)
 from cordwood.wire.types import NO_UUID, FieldSpec, MessageSpec, spec_of
 
 with warnings.catch_warnings():  # it reads its schemas by a deprecated function
@@ -25,7 +26,7 @@ with warnings.catch_warnings():  # it reads its schemas by a deprecated function
     from kafka.protocol.schemas.fields.codecs.types import BitField
 
 _LATEST_SECOND = 253_402_300_799
-_TIMEDELTA_MS_MAX = 86_399_999_913_600_000
+_TIMEDELTA_MS_MAX = 10**12
 
 
 def kio_bytes(message: Any, version: int) -> bytes:
@@ -41,7 +42,7 @@ def kio_bytes(message: Any, version: int) -> bytes:
 
 def _kio_entity(message: Any, version: int, cls: type) -> Any:
     ours = spec_of(type(message)).present(version)
-    theirs = dataclasses.fields(cls)  # type: ignore[arg-type]
+    theirs = dataclasses.fields(cls)
     assert [_same_name(mine.name, their.name) for mine, their in zip(ours, theirs, strict=True)].count(False) == 0
     values = {their.name: _kio_field(message, mine, their, version) for mine, their in zip(ours, theirs, strict=True)}
     return cls(**values)
@@ -88,8 +89,7 @@ def _kio_value(kind: str, value: Any) -> tuple[Any, Any]:
             value = value if value in set(ErrorCode) else abs(value) % 100
             return value, ErrorCode(value)
         case "timedelta_i32" | "timedelta_i64":
-            value = max(-_TIMEDELTA_MS_MAX, min(_TIMEDELTA_MS_MAX, value)) if abs(value) > 2**50 else value
-            value = value % 10**12 if abs(value) > 10**12 else value
+            value = value if abs(value) < _TIMEDELTA_MS_MAX else value % _TIMEDELTA_MS_MAX
             return value, timedelta(milliseconds=value)
         case "datetime_i64":
             seconds = abs(value) % _LATEST_SECOND
@@ -114,15 +114,15 @@ def _kafka_python_classes() -> dict[str, Any]:
     return found
 
 
-def kafka_python_class(cls: type, version: int) -> Any:
-    """kafka-python's class of the same message, or None if it does not know this version of it."""
-    found = _kafka_python_classes().get(cls.__name__)
-    return found if found is not None and version <= found.max_version else None
+def kafka_python_versions(cls: type) -> list[int]:
+    """The versions of a message that kafka-python knows."""
+    theirs = _kafka_python_classes().get(cls.__name__)
+    return [version for version in spec_of(cls).versions if theirs is not None and version <= theirs.max_version]
 
 
 def kafka_python_bytes(message: Any, version: int) -> bytes:
     """The bytes that kafka-python makes of it."""
-    cls = kafka_python_class(type(message), version)
+    cls = _kafka_python_classes()[type(message).__name__]
     made = cls(version=version, **_kafka_python_values(message, cls._struct, version))
     return bytes(made.encode(version=version))
 
