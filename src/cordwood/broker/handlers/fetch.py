@@ -1,6 +1,7 @@
 """Fetch (1), versions 4-18: read record batches, waiting for them if there are none yet.
 
-- 7: incremental sessions (``fetch_sessions``); 9: the client's leader epoch; 11: rack; 12: divergence by epoch.
+- 7: incremental sessions (``fetch_sessions``); 9: the client's leader epoch; 10: zstd; 11: rack.
+- 12: divergence by epoch.
 - 13: topics by id. 15: the replica's state is tagged. 16: a wrong leader's answer names the right one.
 
 The answer holds slices of segment files: nothing here reads a record. The first batch of an answer is always whole,
@@ -25,7 +26,7 @@ from cordwood.broker.fetch_sessions import (
     Waiter,
     next_epoch,
 )
-from cordwood.errors import Error, Refused, StorageError
+from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.ids import NodeId, TopicId, TopicName
 from cordwood.partition.partition import Partition
 from cordwood.wire.messages import (
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 CONSUMER = -1
 READ_COMMITTED = 1
+ZSTD_SINCE = 10
 
 
 @dataclass(slots=True)
@@ -59,10 +61,10 @@ def handle(broker: "Broker", call: Call, request: FetchRequest) -> FetchResponse
     except Refused as refusal:
         return FetchResponse(error_code=refusal.error)
     found = _collect(broker, call, request, reader, everything=not incremental)
-    enough = found.size >= request.min_bytes or found.must_answer or request.max_wait_ms <= 0 or not reader.partitions
-    if enough:
+    missing_bytes = min(request.min_bytes, _max_bytes(broker, request)) - found.size
+    if missing_bytes <= 0 or found.must_answer or request.max_wait_ms <= 0 or not reader.partitions:
         return _respond(broker, call, request, reader, found, incremental)
-    _park(broker, call, request, reader, incremental, found.size)
+    _park(broker, call, request, reader, incremental, missing_bytes)
     return None
 
 
@@ -81,13 +83,16 @@ def _reader(broker: "Broker", call: Call, request: FetchRequest) -> tuple[Reader
     session = sessions.get(request.session_id)
     if session is None:
         raise Refused(Error.FETCH_SESSION_ID_NOT_FOUND)
-    if session.by_id != (call.api_version >= 13):
-        raise Refused(Error.FETCH_SESSION_TOPIC_ID_ERROR)
     if session.epoch != request.session_epoch:
         raise Refused(Error.INVALID_FETCH_SESSION_EPOCH)
+    if session.by_id != (call.api_version >= 13):
+        raise Refused(Error.FETCH_SESSION_TOPIC_ID_ERROR)
     session.epoch = next_epoch(session.epoch)
     sessions.touch(session, broker.now.mono_ms)
     _update(broker, session, request)
+    if not session.partitions:
+        sessions.remove(session.id)
+        return Reader(by_id=session.by_id), False
     return session, True
 
 
@@ -128,23 +133,30 @@ def _want(reader: Reader, key: TopicKey, wanted: FetchRequestPartition, local: d
 def _collect(broker: "Broker", call: Call, request: FetchRequest, reader: Reader, *, everything: bool) -> Found:
     """Look at the partitions that may have news (or at *everything*) and take what fits into one answer."""
     found = Found([])
-    budget = min(request.max_bytes, broker.config.fetch_max_bytes)
+    budget = _max_bytes(broker, request)
     replica = request.replica_state.replica_id if request.replica_state is not None else request.replica_id
     for entry in list(reader.partitions.values()) if everything else list(reader.news):
         try:
             answer, size = _look(broker, entry, budget - found.size, found.size == 0, request.isolation_level, replica)
+            if call.api_version < ZSTD_SINCE:
+                _refuse_zstd(entry)
         except Refused as refusal:
             answer, size = _refusal(entry.index, refusal.error), 0
             found.must_answer = True
-        except StorageError as error:
-            broker.logger.error("a batch could not be read: %s", error)
-            answer, size = _refusal(entry.index, Error.KAFKA_STORAGE_ERROR), 0
+        except (StorageError, CorruptData) as error:
+            broker.logger.error("a batch of %s-%d could not be read: %s", entry.topic, entry.index, error)
+            code = Error.CORRUPT_MESSAGE if isinstance(error, CorruptData) else Error.KAFKA_STORAGE_ERROR
+            answer, size = _refusal(entry.index, code), 0
             found.must_answer = True
         if answer.diverging_epoch is not None:
             found.must_answer = True
         found.entries.append((entry, answer))
         found.size += size
     return found
+
+
+def _max_bytes(broker: "Broker", request: FetchRequest) -> int:
+    return min(request.max_bytes, broker.config.fetch_max_bytes)
 
 
 def _look(
@@ -183,6 +195,12 @@ def _look(
     return answer, piece.length
 
 
+def _refuse_zstd(entry: FetchPartition) -> None:
+    """An old client can not read a topic whose batches are all kept in zstd (KIP-110)."""
+    if entry.local is not None and entry.local.log.config.compression_type == "zstd":
+        raise Refused(Error.UNSUPPORTED_COMPRESSION_TYPE)
+
+
 def _unknown(broker: "Broker", entry: FetchPartition) -> Refused:
     if not isinstance(entry.topic, str) and entry.topic not in broker.image.topic_names:
         return Refused(Error.UNKNOWN_TOPIC_ID)
@@ -209,26 +227,28 @@ def _refusal(index: int, error: Error) -> FetchResponsePartition:
 
 
 def _park(
-    broker: "Broker", call: Call, request: FetchRequest, reader: Reader, incremental: bool, have_bytes: int
+    broker: "Broker", call: Call, request: FetchRequest, reader: Reader, incremental: bool, missing_bytes: int
 ) -> None:
     """Wait for what is missing. Whoever watches each partition tells the reader, and the reader counts."""
 
-    def complete() -> None:
+    def stop_waiting() -> None:
         timer.cancel()
         broker.ready.pop(waiter, None)
-        reader.waiter = None
+        if reader.waiter is waiter:  # else a later request of the same session waits by now
+            reader.waiter = None
+
+    def complete() -> None:
+        stop_waiting()
         call.abandon = None
         found = _collect(broker, call, request, reader, everything=not incremental)
         broker.reply(call, _respond(broker, call, request, reader, found, incremental))
 
     def abandon() -> None:
-        timer.cancel()
-        broker.ready.pop(waiter, None)
-        reader.waiter = None
+        stop_waiting()
         if reader.id == NO_SESSION:
             reader.close()
 
-    waiter = Waiter(request.min_bytes - have_bytes, broker.ready, complete)
+    waiter = Waiter(missing_bytes, broker.ready, complete)
     reader.waiter = waiter
     for entry in reader.partitions.values():
         entry.watch()
@@ -242,16 +262,18 @@ def _park(
 def _respond(
     broker: "Broker", call: Call, request: FetchRequest, reader: Reader, found: Found, incremental: bool
 ) -> FetchResponse:
-    if not incremental and request.session_epoch == INITIAL_EPOCH and call.api_version >= 7 and reader.partitions:
-        broker.sessions.add(reader, broker.now.mono_ms)
-    elif not incremental:
+    if not incremental and not _begin_session(broker, call, request, reader):
         reader.close()
     sent = [pair for pair in found.entries if not incremental or _is_news(*pair)]
     for entry, answer in found.entries:
         _remember(reader, entry, answer)
-    if incremental and not reader.partitions:
-        broker.sessions.remove(reader.id)
     return FetchResponse(session_id=reader.id, responses=_by_topic(reader.by_id, sent))
+
+
+def _begin_session(broker: "Broker", call: Call, request: FetchRequest, reader: Reader) -> bool:
+    """Remember what the request wants, if it asks for that and there is room."""
+    wanted = request.session_epoch == INITIAL_EPOCH and call.api_version >= 7 and bool(reader.partitions)
+    return wanted and broker.sessions.add(reader, broker.now.mono_ms)
 
 
 def _is_news(entry: FetchPartition, answer: FetchResponsePartition) -> bool:
@@ -271,10 +293,12 @@ def _remember(reader: Reader, entry: FetchPartition, answer: FetchResponsePartit
     entry.watch()
     entry.sent_high_watermark = answer.high_watermark
     entry.sent_start_offset = answer.log_start_offset
-    reader.news.pop(entry, None)
-    if answer.error_code != Error.NONE or answer.records or entry.offset < answer.high_watermark:
+    if answer.error_code != Error.NONE or answer.records:
         # Once more, behind the others: an answer that was full must not starve those it had no room for.
+        reader.news.pop(entry, None)
         reader.news[entry] = None
+    elif entry.offset >= answer.high_watermark:
+        reader.news.pop(entry, None)
 
 
 def _by_topic(by_id: bool, entries: list[tuple[FetchPartition, FetchResponsePartition]]) -> list[FetchResponseTopic]:

@@ -7,10 +7,11 @@
 The ends are O(1), and Spark's connector asks for them before every batch; a time is a search in the index.
 """
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.errors import Error, Refused, StorageError
+from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.ids import TopicName
 from cordwood.partition.partition import Partition
 from cordwood.wire.messages import (
@@ -29,8 +30,8 @@ SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST
 
 
 def handle(broker: "Broker", call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    named = [(topic.name, p.partition_index) for topic in request.topics for p in topic.partitions]
-    twice = {name for name in named if named.count(name) > 1} if len(set(named)) < len(named) else set()
+    named = Counter((topic.name, p.partition_index) for topic in request.topics for p in topic.partitions)
+    twice = {name for name, count in named.items() if count > 1}
     return ListOffsetsResponse(
         topics=[
             ListOffsetsResponseTopic(
@@ -73,9 +74,10 @@ def _answer(
         )
     except Refused as refusal:
         answer.error_code = refusal.error
-    except StorageError as error:
-        broker.logger.error("an offset could not be looked up: %s", error)
-        answer.error_code = Error.KAFKA_STORAGE_ERROR
+    except (StorageError, CorruptData) as error:
+        broker.logger.error("an offset of %s-%d could not be looked up: %s", topic, wanted.partition_index, error)
+        corrupt = isinstance(error, CorruptData)
+        answer.error_code = Error.CORRUPT_MESSAGE if corrupt else Error.KAFKA_STORAGE_ERROR
     return answer
 
 
