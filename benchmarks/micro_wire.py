@@ -170,9 +170,7 @@ def frames_us() -> None:
             lambda: response_frame(correlation_id=1, api_key=0, api_version=12, message=answer),
         ]
     )
-    print(
-        f"\nProduce v12 as a frame: header read in {head:.2f} us, all read in {whole:.2f}, answer written in {written:.2f}"
-    )
+    print(f"\nProduce v12 as a frame: header {head:.2f}, header and body {whole:.2f}, answer {written:.2f}")
 
 
 def main() -> None:

@@ -36,6 +36,9 @@ T = TypeVar("T")
 VERSION_MAX = 32767
 NO_UUID = UUID(int=0)
 
+# Authorized operations travel as a bit field; this is "nobody asked".
+OPERATIONS_UNKNOWN = -(2**31)
+
 
 @dataclass(frozen=True, slots=True)
 class Scalar:

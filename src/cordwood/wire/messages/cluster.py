@@ -80,7 +80,7 @@ class UpdateFeaturesRequestFeature:
     feature: str = ""
     max_version_level: i16 = 0
     allow_downgrade: bool = v("0")
-    upgrade_type: i8 = v("1+", default=1)
+    upgrade_type: i8 = v("1+", default=1)  # 1 upgrade, 2 downgrade, 3 downgrade at any price
 
 
 @message(key=57, versions="0-2", flexible="0+")

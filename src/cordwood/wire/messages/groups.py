@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from cordwood.wire.types import i8, i16, i32, i64, message, v
+from cordwood.wire.types import OPERATIONS_UNKNOWN, i8, i16, i32, i64, message, v
 
 
 @message
@@ -20,8 +20,8 @@ class JoinGroupRequest:
     group_id: str = ""
     session_timeout_ms: i32 = 0
     rebalance_timeout_ms: i32 = v("1+", default=-1)
-    member_id: str = ""
-    group_instance_id: str | None = v("5+")
+    member_id: str = ""  # empty at first: the coordinator gives one
+    group_instance_id: str | None = v("5+")  # set by static members (KIP-345)
     protocol_type: str = ""
     protocols: list[JoinGroupRequestProtocol] = v()
     reason: str | None = v("8+")
@@ -44,9 +44,9 @@ class JoinGroupResponse:
     protocol_type: str | None = v("7+")
     protocol_name: str | None = v(default="", null="7+")
     leader: str = ""
-    skip_assignment: bool = v("9+")
+    skip_assignment: bool = v("9+")  # the leader came back and shall not assign anew
     member_id: str = ""
-    members: list[JoinGroupResponseMember] = v()
+    members: list[JoinGroupResponseMember] = v()  # for the leader only
 
 
 @message
@@ -156,7 +156,7 @@ class DescribeGroupsResponseGroup:
     protocol_type: str = ""
     protocol_data: str = ""
     members: list[DescribeGroupsResponseMember] = v()
-    authorized_operations: i32 = v("3+", default=-2147483648)
+    authorized_operations: i32 = v("3+", default=OPERATIONS_UNKNOWN)
 
 
 @message(key=15, versions="0-6", flexible="5+")
@@ -180,7 +180,7 @@ class ListGroupsResponseGroup:
     group_id: str = ""
     protocol_type: str = ""
     group_state: str = v("4+")
-    group_type: str = v("5+")
+    group_type: str = v("5+")  # classic, consumer, share or streams
 
 
 @message(key=16, versions="0-5", flexible="3+")
@@ -293,7 +293,7 @@ class ConsumerGroupDescribeResponseMember:
     subscribed_topic_regex: str | None = None
     assignment: ConsumerGroupDescribeResponseAssignment = v()
     target_assignment: ConsumerGroupDescribeResponseAssignment = v()
-    member_type: i8 = v("1+", default=-1)
+    member_type: i8 = v("1+", default=-1)  # -1 unknown, 0 classic, 1 consumer
 
 
 @message
@@ -306,7 +306,7 @@ class ConsumerGroupDescribeResponseGroup:
     assignment_epoch: i32 = 0
     assignor_name: str = ""
     members: list[ConsumerGroupDescribeResponseMember] = v()
-    authorized_operations: i32 = -2147483648
+    authorized_operations: i32 = OPERATIONS_UNKNOWN
 
 
 @message(key=69, versions="0-1", flexible="0+")
@@ -337,7 +337,7 @@ class OffsetCommitRequest:
     """Store how far a group has read."""
 
     group_id: str = ""
-    generation_id_or_member_epoch: i32 = -1
+    generation_id_or_member_epoch: i32 = -1  # -1 from outside of the group
     member_id: str = ""
     group_instance_id: str | None = v("7+")
     retention_time_ms: i64 = v("2-4", default=-1)
@@ -393,7 +393,7 @@ class OffsetFetchRequest:
     group_id: str = v("1-7")
     topics: list[OffsetFetchRequestTopic] | None = v("1-7", default=[], null="2-7")
     groups: list[OffsetFetchRequestGroup] = v("8+")
-    require_stable: bool = v("7+")
+    require_stable: bool = v("7+")  # wait for transactions that commit offsets
 
 
 @message

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from cordwood.wire.types import i8, i16, i32, i64, message, v
+from cordwood.wire.types import OPERATIONS_UNKNOWN, i8, i16, i32, i64, message, v
 
 
 @message(key=18, versions="0-4", flexible="3+")
@@ -103,7 +103,7 @@ class MetadataResponseTopic:
     topic_id: UUID = v("10+")
     is_internal: bool = v("1+")
     partitions: list[MetadataResponsePartition] = v()
-    topic_authorized_operations: i32 = v("8+", default=-2147483648)
+    topic_authorized_operations: i32 = v("8+", default=OPERATIONS_UNKNOWN)
 
 
 @message(key=3, versions="0-13", flexible="9+")
@@ -115,7 +115,7 @@ class MetadataResponse:
     cluster_id: str | None = v("2+")
     controller_id: i32 = v("1+", default=-1)
     topics: list[MetadataResponseTopic] = v()
-    cluster_authorized_operations: i32 = v("8-10", default=-2147483648)
+    cluster_authorized_operations: i32 = v("8-10", default=OPERATIONS_UNKNOWN)
     error_code: i16 = v("13+")
 
 
@@ -144,11 +144,11 @@ class DescribeClusterResponse:
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
     error_message: str | None = None
-    endpoint_type: i8 = v("1+", default=1)
+    endpoint_type: i8 = v("1+", default=1)  # 1 brokers, 2 controllers
     cluster_id: str = ""
     controller_id: i32 = -1
     brokers: list[DescribeClusterResponseBroker] = v()
-    cluster_authorized_operations: i32 = -2147483648
+    cluster_authorized_operations: i32 = OPERATIONS_UNKNOWN
 
 
 @message
@@ -181,7 +181,7 @@ class DescribeTopicPartitionsResponsePartition:
     leader_epoch: i32 = -1
     replica_nodes: list[i32] = v()
     isr_nodes: list[i32] = v()
-    eligible_leader_replicas: list[i32] | None = None
+    eligible_leader_replicas: list[i32] | None = None  # safe to elect though not in sync (KIP-966)
     last_known_elr: list[i32] | None = None
     offline_replicas: list[i32] = v()
 
@@ -193,7 +193,7 @@ class DescribeTopicPartitionsResponseTopic:
     topic_id: UUID = v()
     is_internal: bool = False
     partitions: list[DescribeTopicPartitionsResponsePartition] = v()
-    topic_authorized_operations: i32 = -2147483648
+    topic_authorized_operations: i32 = OPERATIONS_UNKNOWN
 
 
 @message(key=75, versions="0", flexible="0+")

@@ -24,8 +24,8 @@ class ProduceRequestTopic:
 class ProduceRequest:
     """Append record batches to partitions. Topics go by name up to version 12, by id from 13."""
 
-    transactional_id: str | None = None
-    acks: i16 = 0
+    transactional_id: str | None = None  # None outside of transactions
+    acks: i16 = 0  # 0 answer nothing, 1 when the leader has it, -1 when all in-sync replicas have it
     timeout_ms: i32 = 0
     topic_data: list[ProduceRequestTopic] = v()
 
@@ -53,7 +53,7 @@ class ProduceResponsePartition:
     index: i32 = 0
     error_code: i16 = 0
     base_offset: i64 = 0
-    log_append_time_ms: i64 = -1
+    log_append_time_ms: i64 = -1  # -1 unless the topic stamps records on arrival
     log_start_offset: i64 = v("5+", default=-1)
     record_errors: list[ProduceResponseRecordError] = v("8+")
     error_message: str | None = v("8+")
@@ -99,13 +99,13 @@ class FetchRequestPartition:
     """Where to read on. `last_fetched_epoch` lets the leader tell a follower that their logs diverge."""
 
     partition: i32 = 0
-    current_leader_epoch: i32 = v("9+", default=-1)
+    current_leader_epoch: i32 = v("9+", default=-1)  # -1: do not check it
     fetch_offset: i64 = 0
     last_fetched_epoch: i32 = v("12+", default=-1)
-    log_start_offset: i64 = v("5+", default=-1)
+    log_start_offset: i64 = v("5+", default=-1)  # a follower's, else -1
     partition_max_bytes: i32 = 0
     replica_directory_id: UUID = v("17+", tag=0)
-    high_watermark: i64 = v("18+", default=9223372036854775807, tag=1)
+    high_watermark: i64 = v("18+", default=9223372036854775807, tag=1)  # the follower's; the default is "not told"
 
 
 @message
@@ -129,14 +129,14 @@ class FetchRequest:
     """Read batches from partitions, as a consumer or (with a replica id) as a follower; waits for `min_bytes`."""
 
     cluster_id: str | None = v("12+", tag=0)
-    replica_id: i32 = v("4-14", default=-1)
+    replica_id: i32 = v("4-14", default=-1)  # -1 for a consumer
     replica_state: FetchRequestReplicaState | None = v("15+", tag=1)
     max_wait_ms: i32 = 0
     min_bytes: i32 = 0
     max_bytes: i32 = 2147483647
-    isolation_level: i8 = 0
+    isolation_level: i8 = 0  # 0 read uncommitted, 1 read committed
     session_id: i32 = v("7+")
-    session_epoch: i32 = v("7+", default=-1)
+    session_epoch: i32 = v("7+", default=-1)  # -1 no session, 0 a new one
     topics: list[FetchRequestTopic] = v()
     forgotten_topics_data: list[FetchRequestForgottenTopic] = v("7+")
     rack_id: str = v("11+")
@@ -178,8 +178,8 @@ class FetchResponsePartition:
     diverging_epoch: FetchResponseEpochEndOffset | None = v("12+", tag=0)
     current_leader: LeaderIdAndEpoch | None = v("12+", tag=1)
     snapshot_id: FetchResponseSnapshotId | None = v("12+", tag=2)
-    aborted_transactions: list[FetchResponseAbortedTransaction] | None = v(default=[])
-    preferred_read_replica: i32 = v("11+", default=-1)
+    aborted_transactions: list[FetchResponseAbortedTransaction] | None = v(default=[])  # None unless reading committed
+    preferred_read_replica: i32 = v("11+", default=-1)  # -1: stay with the leader
     records: Records | None = None
 
 
@@ -220,10 +220,10 @@ class ListOffsetsRequestTopic:
 class ListOffsetsRequest:
     """Find offsets by time. Negative timestamps are questions of their own: latest, earliest, and so on."""
 
-    replica_id: i32 = 0
-    isolation_level: i8 = v("2+")
+    replica_id: i32 = 0  # -1 for a client
+    isolation_level: i8 = v("2+")  # 0 read uncommitted, 1 read committed
     topics: list[ListOffsetsRequestTopic] = v()
-    timeout_ms: i32 = v("10+")
+    timeout_ms: i32 = v("10+")  # how long to wait for what lies in tiered storage
 
 
 @message
@@ -307,7 +307,7 @@ class OffsetForLeaderEpochRequestTopic:
 class OffsetForLeaderEpochRequest:
     """Ask where a leader epoch ends, to find out up to where two logs agree."""
 
-    replica_id: i32 = v("3+", default=-2)
+    replica_id: i32 = v("3+", default=-2)  # -1 for a client, -2 for a debugger
     topics: list[OffsetForLeaderEpochRequestTopic] = v()
 
 

@@ -32,7 +32,7 @@ class SaslAuthenticateResponse:
     error_code: i16 = 0
     error_message: str | None = None
     auth_bytes: bytes = b""
-    session_lifetime_ms: i64 = v("1+")
+    session_lifetime_ms: i64 = v("1+")  # 0: no need to authenticate again
 
 
 @message(key=29, versions="1-3", flexible="2+")
@@ -41,7 +41,7 @@ class DescribeAclsRequest:
 
     resource_type_filter: i8 = 0
     resource_name_filter: str | None = None
-    pattern_type_filter: i8 = 3
+    pattern_type_filter: i8 = 3  # 1 any, 2 match, 3 literal, 4 prefixed
     principal_filter: str | None = None
     host_filter: str | None = None
     operation: i8 = 0
@@ -78,11 +78,11 @@ class DescribeAclsResponse:
 class CreateAclsRequestCreation:
     resource_type: i8 = 0
     resource_name: str = ""
-    resource_pattern_type: i8 = 3
+    resource_pattern_type: i8 = 3  # 3 literal, 4 prefixed
     principal: str = ""
     host: str = ""
     operation: i8 = 0
-    permission_type: i8 = 0
+    permission_type: i8 = 0  # 2 deny, 3 allow
 
 
 @message(key=30, versions="1-3", flexible="2+")
@@ -166,7 +166,7 @@ class DescribeUserScramCredentialsRequest:
 
 @message
 class DescribeUserScramCredentialsResponseCredential:
-    mechanism: i8 = 0
+    mechanism: i8 = 0  # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
     iterations: i32 = 0
 
 
@@ -197,7 +197,7 @@ class AlterUserScramCredentialsRequestDeletion:
 @message
 class AlterUserScramCredentialsRequestUpsertion:
     name: str = ""
-    mechanism: i8 = 0
+    mechanism: i8 = 0  # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
     iterations: i32 = 0
     salt: bytes = b""
     salted_password: bytes = b""
@@ -236,10 +236,10 @@ class CreateDelegationTokenRequestRenewer:
 class CreateDelegationTokenRequest:
     """Ask for a token that can log in as its owner."""
 
-    owner_principal_type: str | None = v("3+")
+    owner_principal_type: str | None = v("3+")  # None: whoever asks
     owner_principal_name: str | None = v("3+")
     renewers: list[CreateDelegationTokenRequestRenewer] = v()
-    max_lifetime_ms: i64 = 0
+    max_lifetime_ms: i64 = 0  # -1: the broker's limit
 
 
 @message(key=38, versions="1-3", flexible="2+")
@@ -281,7 +281,7 @@ class ExpireDelegationTokenRequest:
     """Let a token expire, now (a negative period) or later."""
 
     hmac: bytes = b""
-    expiry_time_period_ms: i64 = 0
+    expiry_time_period_ms: i64 = 0  # negative: now
 
 
 @message(key=40, versions="1-2", flexible="2+")

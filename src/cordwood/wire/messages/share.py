@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from cordwood.wire.types import Records, i8, i16, i32, i64, message, v
+from cordwood.wire.types import OPERATIONS_UNKNOWN, Records, i8, i16, i32, i64, message, v
 
 from .produce_fetch import NodeEndpoint
 
@@ -83,7 +83,7 @@ class ShareGroupDescribeResponseGroup:
     assignment_epoch: i32 = 0
     assignor_name: str = ""
     members: list[ShareGroupDescribeResponseMember] = v()
-    authorized_operations: i32 = -2147483648
+    authorized_operations: i32 = OPERATIONS_UNKNOWN
 
 
 @message(key=77, versions="1", flexible="0+")
@@ -127,13 +127,13 @@ class ShareFetchRequest:
 
     group_id: str | None = None
     member_id: str | None = None
-    share_session_epoch: i32 = 0
+    share_session_epoch: i32 = 0  # 0 opens a session, -1 closes it
     max_wait_ms: i32 = 0
     min_bytes: i32 = 0
     max_bytes: i32 = 2147483647
     max_records: i32 = 0
     batch_size: i32 = 0
-    share_acquire_mode: i8 = v("2+")
+    share_acquire_mode: i8 = v("2+")  # 0 whole batches, 1 no more than max_records
     is_renew_ack: bool = v("2+")
     topics: list[ShareFetchRequestTopic] = v()
     forgotten_topics_data: list[ShareFetchRequestForgottenTopic] = v()
@@ -302,7 +302,7 @@ class ShareStateBatch:
 
     first_offset: i64 = 0
     last_offset: i64 = 0
-    delivery_state: i8 = 0
+    delivery_state: i8 = 0  # 0 available, 2 acknowledged, 4 archived
     delivery_count: i16 = 0
 
 

@@ -1,6 +1,6 @@
 """Streams groups: the broker assigns the tasks of a Kafka Streams topology."""
 
-from cordwood.wire.types import i8, i16, i32, i64, message, u16, v
+from cordwood.wire.types import OPERATIONS_UNKNOWN, i8, i16, i32, i64, message, u16, v
 
 
 @message
@@ -191,7 +191,7 @@ class StreamsGroupDescribeResponseGroup:
     assignment_epoch: i32 = 0
     topology: StreamsGroupDescribeResponseTopology | None = None
     members: list[StreamsGroupDescribeResponseMember] = v()
-    authorized_operations: i32 = -2147483648
+    authorized_operations: i32 = OPERATIONS_UNKNOWN
 
 
 @message(key=89, versions="0", flexible="0+")

@@ -9,7 +9,7 @@ from cordwood.wire.types import i8, i16, i32, message, v
 class GetTelemetrySubscriptionsRequest:
     """Ask which metrics the broker wants."""
 
-    client_instance_id: UUID = v()
+    client_instance_id: UUID = v()  # zero at first: the broker gives one
 
 
 @message(key=71, versions="0", flexible="0+")

@@ -26,8 +26,8 @@ class CreateTopicsRequestTopic:
     """A topic with a number of partitions and replicas (-1: the broker's default), or with a full assignment."""
 
     name: str = ""
-    num_partitions: i32 = 0
-    replication_factor: i16 = 0
+    num_partitions: i32 = 0  # -1: the broker's default
+    replication_factor: i16 = 0  # -1: the broker's default
     assignments: list[CreateTopicsRequestAssignment] = v()
     configs: list[CreateTopicsRequestConfig] = v()
 
@@ -58,7 +58,7 @@ class CreateTopicsResponseTopic:
     topic_id: UUID = v("7+")
     error_code: i16 = 0
     error_message: str | None = None
-    topic_config_error_code: i16 = v("5+", tag=0)
+    topic_config_error_code: i16 = v("5+", tag=0)  # why there are no configs, if they may not be seen
     num_partitions: i32 = v("5+", default=-1)
     replication_factor: i16 = v("5+", default=-1)
     configs: list[CreateTopicsResponseConfig] | None = v("5+", default=[])
@@ -318,8 +318,8 @@ class DescribeLogDirsResponsePartition:
     """`is_future_key` marks a replica that is on its way to replace the one in another directory."""
 
     partition_index: i32 = 0
-    partition_size: i64 = 0
-    offset_lag: i64 = 0
+    partition_size: i64 = 0  # bytes
+    offset_lag: i64 = 0  # how far it is behind the high watermark
     is_future_key: bool = False
 
 

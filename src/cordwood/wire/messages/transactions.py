@@ -11,7 +11,7 @@ class InitProducerIdRequest:
     transaction_timeout_ms: i32 = 0
     producer_id: i64 = v("3+", default=-1)
     producer_epoch: i16 = v("3+", default=-1)
-    enable2_pc: bool = v("6+")
+    enable2_pc: bool = v("6+")  # two-phase commit: the transaction never times out (KIP-939)
     keep_prepared_txn: bool = v("6+")
 
 
@@ -38,7 +38,7 @@ class AddPartitionsToTxnRequestTransaction:
     transactional_id: str = ""
     producer_id: i64 = 0
     producer_epoch: i16 = 0
-    verify_only: bool = False
+    verify_only: bool = False  # ask whether they are part of it, change nothing
     topics: list[AddPartitionsToTxnRequestTopic] = v()
 
 
@@ -129,7 +129,7 @@ class WriteTxnMarkersRequestTopic:
 class WriteTxnMarkersRequestMarker:
     producer_id: i64 = 0
     producer_epoch: i16 = 0
-    transaction_result: bool = False
+    transaction_result: bool = False  # True commits, False aborts
     topics: list[WriteTxnMarkersRequestTopic] = v()
     coordinator_epoch: i32 = 0
     transaction_version: i8 = v("2+")
