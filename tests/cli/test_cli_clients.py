@@ -47,6 +47,12 @@ def test_a_topic_that_is_missing_is_said_so(run: Run, command: tuple[str, ...]) 
     assert refused(run(*command, "nowhere"), MISSING)
 
 
+@pytest.mark.parametrize("command", ["produce", "consume"])
+def test_a_name_that_no_topic_can_have_is_explained(run: Run, command: str) -> None:
+    expected = "../etc: a topic's name is 1 to 249 letters, digits, dots, dashes and underscores"
+    assert refused(run(command, "../etc"), expected)
+
+
 def test_a_bad_setting_is_named(run: Run) -> None:
     outcome = run("topics", "create", "x", "--config", "retention.msec=1")
     assert outcome.status == 1
@@ -159,6 +165,11 @@ def test_no_broker_is_one_sentence(run: Run, command: tuple[str, ...], bootstrap
         f"no broker answers at {bootstrap} ({reason}); start one with `cordwood serve`, "
         "or name another with --bootstrap host:port",
     )
+
+
+def test_a_property_that_nobody_knows_is_named(run: Run) -> None:
+    outcome = run("topics", "list", "-X", "colour=red")
+    assert refused(outcome, 'the client can not be set up: No such configuration property: "colour"')
 
 
 @pytest.mark.parametrize("address", ["localhost", ":9092", "a:b", "127.0.0.1:99999"])

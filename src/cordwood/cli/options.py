@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 from collections.abc import Sequence
 
 from cordwood.errors import ConfigError
@@ -41,7 +42,7 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
 
 def whole_number(text: str) -> int:
     """For argparse: a number that is not negative."""
-    if not text.isascii() or not text.isdigit():
+    if not re.fullmatch("[0-9]{1,9}", text):
         raise argparse.ArgumentTypeError(f"{text} is not a whole number")
     return int(text)
 

@@ -42,10 +42,15 @@ def parse_position(text: str, *, now_ms: int) -> Position:
     """
     if text in ("earliest", "latest"):
         return Position(Where[text.upper()])
-    if re.fullmatch(r"[0-9]+", text):
+    if re.fullmatch(r"[0-9]{1,18}", text):
         return Position(Where.TIME_MS if len(text) >= TIME_DIGITS else Where.OFFSET, int(text))
-    if re.fullmatch(r"-[0-9]+", text):
+    if re.fullmatch(r"-[0-9]{1,18}", text):
         return Position(Where.BEFORE_END, -int(text))
     if (ago := re.fullmatch(r"-?([0-9]+)([smhd])", text)) is not None:
-        return Position(Where.TIME_MS, now_ms - int(ago[1]) * UNITS_MS[ago[2]])
-    return Position(Where.TIME_MS, int(datetime.fromisoformat(text).timestamp() * 1000))
+        return _at_time(now_ms - int(ago[1]) * UNITS_MS[ago[2]])
+    return _at_time(int(datetime.fromisoformat(text).timestamp() * 1000))
+
+
+def _at_time(time_ms: int) -> Position:
+    """Kafka has other meanings for times before 1970."""
+    return Position(Where.TIME_MS, max(0, time_ms))

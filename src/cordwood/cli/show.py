@@ -67,7 +67,10 @@ def time_text(timestamp_ms: int) -> str:
     >>> time_text(0)
     '1970-01-01T00:00:00.000Z'
     """
-    moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    try:
+        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):  # a producer may write anything
+        return f"{timestamp_ms} ms"
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

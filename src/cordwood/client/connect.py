@@ -8,6 +8,7 @@ import logging
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ClusterMetadata
@@ -16,6 +17,9 @@ from cordwood.errors import CordwoodError
 
 KNOCK_TIMEOUT_S = 3.0
 ANSWER_TIMEOUT_S = 10.0
+
+
+C = TypeVar("C")
 
 
 class ClientError(CordwoodError):
@@ -30,16 +34,22 @@ class Cluster:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def admin(self) -> AdminClient:
-        return AdminClient(self._settings({}))  # type: ignore[arg-type]
+        return self._made(AdminClient, {})
 
     def producer(self, **settings: str | int | bool) -> Producer:
         """A producer that puts a key where Java's client would put it."""
-        return Producer(self._settings({"partitioner": "murmur2_random", **_dotted(settings)}))
+        return self._made(Producer, {"partitioner": "murmur2_random", **_dotted(settings)})
 
     def consumer(self, *, on_error: Callable[[KafkaError], None], **settings: str | int | bool) -> Consumer:
         """A consumer to assign partitions to; it joins no group and commits nothing."""
         fixed = {"group.id": "cordwood", "enable.auto.commit": False, "error_cb": on_error}
-        return Consumer(self._settings({**fixed, **_dotted(settings)}))
+        return self._made(Consumer, {**fixed, **_dotted(settings)})
+
+    def _made(self, kind: Callable[[dict[str, Any]], C], more: Mapping[str, object]) -> C:
+        try:
+            return kind(self._settings(more))
+        except KafkaException as exception:
+            raise ClientError(f"the client can not be set up: {sentence(cause(exception))}") from None
 
     def _settings(self, more: Mapping[str, object]) -> dict[str, object]:
         knock(self.bootstrap)
@@ -99,6 +109,7 @@ def sentence(error: KafkaError) -> str:
         KafkaError._ALL_BROKERS_DOWN: "the broker hung up; is it a Kafka broker, and does it want TLS or a password?",
         KafkaError._TRANSPORT: "the broker hung up; is it a Kafka broker, and does it want TLS or a password?",
         KafkaError._TIMED_OUT: "the broker took too long to answer",
+        KafkaError.TOPIC_EXCEPTION: "a topic's name is 1 to 249 letters, digits, dots, dashes and underscores",
         KafkaError._MSG_TIMED_OUT: "the broker took too long to take a record",
     }
     return texts.get(error.code()) or error.str()
@@ -126,7 +137,7 @@ def metadata(client: AdminClient | Consumer | Producer, topic: str | None = None
     if error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
         raise unknown_topic(topic)
     if error is not None and error.code() != KafkaError.LEADER_NOT_AVAILABLE:
-        raise ClientError(f"{topic}: {sentence(error)}")
+        raise ClientError(f"{topic or 'an empty name'}: {sentence(error)}")
     return found
 
 
