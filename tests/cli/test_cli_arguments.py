@@ -130,7 +130,7 @@ def test_positions(text: str, position: Position) -> None:
 
 @pytest.mark.parametrize("text", ["", "yesterday", "1w", "--1", "1.5", "２", "9" * 30])
 def test_what_is_no_position(text: str) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         parse_position(text, now_ms=0)
 
 
