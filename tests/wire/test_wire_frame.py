@@ -160,6 +160,27 @@ def test_a_body_that_does_not_fill_its_frame_is_refused() -> None:
         read_response(HeartbeatResponse, 0, memoryview(b"\0\0\0\1" + b"\0\0" + b"!"))
 
 
+@pytest.mark.parametrize("version", [11, 12, 13])
+def test_librdkafka_may_ask_for_all_topics_in_its_own_way(version: int) -> None:
+    """As Kafka does, we read the zeros that it writes too many in place of what it meant to write."""
+    header = RequestHeader(request_api_key=3, request_api_version=version, correlation_id=5, client_id="rdkafka")
+    for flags in (b"\1\0\0", b"\0\1\0", b"\0\0\0"):
+        frame = request_bytes(header, flexible=True, body=b"\0\0\0\0" + flags)
+        found = read_request(read_request_head(frame), frame)
+        assert found == MetadataRequest(topics=None, allow_auto_topic_creation=False)
+
+
+@pytest.mark.parametrize(
+    ("version", "body"),
+    [(12, b"\0\0\0\0\0"), (12, b"\0\0\0\0\0\0\0\0"), (12, b"\0\1\0\0\0\0\0"), (10, bytes(8)), (8, bytes(14))],
+)
+def test_other_metadata_requests_must_fill_their_frame(version: int, body: bytes) -> None:
+    header = RequestHeader(request_api_key=3, request_api_version=version, correlation_id=5)
+    frame = request_bytes(header, flexible=version >= 9, body=body)
+    with pytest.raises(ProtocolError, match="bytes too many"):
+        read_request(read_request_head(frame), frame)
+
+
 @pytest.mark.parametrize("frame", [b"", b"\0\0\0"])
 def test_a_response_too_short_for_an_id_is_refused(frame: bytes) -> None:
     with pytest.raises(ProtocolError, match=f"a response of {len(frame)} bytes"):

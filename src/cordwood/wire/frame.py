@@ -5,7 +5,8 @@ and the tests hold both to be equal. Reading one never raises for an API or a ve
 answer those (an ApiVersions request of an unknown version is answered in version 0), or close with a good reason.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from struct import Struct
 from struct import error as struct_error
 from typing import NamedTuple, TypeVar
@@ -119,12 +120,19 @@ def _read_all(cls: type[M], version: int, frame: memoryview, pos: int) -> M:
 
 def response_frame(*, correlation_id: int, api_key: int, api_version: int, message: object) -> list[Chunk]:
     """A response, ready to be written: size, header, body."""
+    cls, encode, header = _response_writer(api_key, api_version)
+    assert isinstance(message, cls)
+    chunks = encode(message)
+    size = header.size - _SIZE.size + _length(chunks)
+    return _with_head(header.pack(size, correlation_id), chunks)
+
+
+@cache
+def _response_writer(api_key: int, api_version: int) -> tuple[type, Callable[[object], list[Chunk]], Struct]:
+    """(the class of the answer, its encoder, the layout of what comes before it)."""
     api = APIS[api_key]
-    assert isinstance(message, api.response)
-    chunks: list[Chunk] = encoder(api.response, api_version)(message)
-    layout = _SIZE_AND_ID_AND_NO_TAGS if api.response_header_version(api_version) else _SIZE_AND_ID
-    size = layout.size - _SIZE.size + _length(chunks)
-    return _with_head(layout.pack(size, correlation_id), chunks)
+    header = _SIZE_AND_ID_AND_NO_TAGS if api.response_header_version(api_version) else _SIZE_AND_ID
+    return api.response, encoder(api.response, api_version), header
 
 
 def request_frame(
