@@ -81,7 +81,7 @@ class Disk(Protocol):
         """A file; it may be gone already."""
 
     def remove_tree(self, path: str, /) -> None:
-        """A directory with all below it; it may be gone already."""
+        """A directory with all below it; it may be gone already. It does not come back after a crash."""
 
     def usage(self) -> tuple[int, int]:
         """Bytes of the volume: (all of them, those still free)."""

@@ -299,6 +299,11 @@ class Harness:
         self.checking = False
         self.disk._files[path].data[position] ^= 0xFF
 
+    def close_files(self) -> None:
+        """From now on the running broker can neither read nor write what it has open."""
+        self.checking = False
+        self.disk.kill()
+
     def watchers(self) -> int:
         """How many readers the partitions tell of news."""
         return sum(len(partition.watchers) for partition in self.broker.replicas.all())

@@ -223,8 +223,7 @@ def test_a_disk_that_can_not_be_read_is_told_to_the_client() -> None:
     harness.append("t", b"a")
     harness.stop()
     harness.start()
-    harness.checking = False
-    harness.disk.kill()  # every file of the running broker is closed
+    harness.close_files()
     response = harness.connect().ask(fetch(("t", 0, 0), max_wait_ms=1000), 12, FetchResponse)
     assert codes(response) == {("t", 0): Error.KAFKA_STORAGE_ERROR}
     assert "a batch of t-0 could not be read" in harness.logger

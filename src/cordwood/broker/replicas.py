@@ -65,11 +65,17 @@ class Replicas:
                     self._add(topic, info, config, now)
 
     def _sort_out(self, image: MetadataImage, name: TopicPartition, topic_id: TopicId | None) -> None:
-        """A directory belongs to a topic, or to one that was deleted, or to nobody knows whom."""
+        """A directory belongs to a topic, or to one that was deleted, or to nobody knows whom.
+
+        Which id it belongs to is safe on the disk with the first sync of its log. A directory that lost its id with the
+        power, under the name of a topic that was being deleted, has nothing in it that anybody was promised.
+        """
         topic = image.topics.get(name.topic)
-        if topic is not None and topic_id in (topic.id, None) and name.partition < len(topic.partitions):
+        doomed = name.topic in image.deleted_topics.values() if topic_id is None else topic_id in image.deleted_topics
+        known = topic is not None and topic_id in (topic.id, None) and name.partition < len(topic.partitions)
+        if known and not doomed:
             return
-        if topic_id is not None and topic_id in image.deleted_topics:
+        if doomed:
             self._leftovers.append(self.directory.set_aside(name, topic_id))
         else:
             kept = self.directory.keep_stray(name, topic_id)

@@ -104,8 +104,8 @@ def check_assignment(
 def create_topic(plan: TopicPlan) -> list[StoreOp]:
     operations: list[StoreOp] = [Create(layout.topic_path(plan.name), layout.topic_data(plan.id, plan.assignment))]
     operations += _new_partitions(plan.name, plan.assignment, first=0)
-    if plan.config:
-        operations.append(Create(layout.topic_config_path(plan.name), layout.config_data(plan.config)))
+    # Even without settings: then altering and deleting them always meet in this node's version.
+    operations.append(Create(layout.topic_config_path(plan.name), layout.config_data(plan.config)))
     return operations
 
 
@@ -119,15 +119,14 @@ def _new_partitions(topic: TopicName, assignment: Sequence[tuple[NodeId, ...]], 
     ]
 
 
-def delete_topic(topic: TopicInfo) -> list[StoreOp]:
+def delete_topic(image: MetadataImage, topic: TopicInfo) -> list[StoreOp]:
     """The topic goes; its id is kept until the last of its files is gone, so that a crash in between does no harm."""
-    operations: list[StoreOp] = [
+    config = layout.topic_config_path(topic.name)
+    return [
         Delete(layout.topic_path(topic.name)),
-        Create(layout.deleted_topic_path(topic.id), b""),
+        Delete(config, image.versions[config]),
+        Create(layout.deleted_topic_path(topic.id), layout.deleted_topic_data(topic.name)),
     ]
-    if topic.config:
-        operations.append(Delete(layout.topic_config_path(topic.name)))
-    return operations
 
 
 def plan_partitions(

@@ -68,7 +68,8 @@ class MetadataImage:
         self.topics: dict[TopicName, TopicInfo] = {}
         self.topic_names: dict[TopicId, TopicName] = {}
         self.broker_configs: dict[str, dict[str, str]] = {}
-        self.deleted_topics: set[TopicId] = set()
+        self.deleted_topics: dict[TopicId, TopicName] = {}
+        """Topics that are gone from the metadata while some of their files may not be, with their names."""
         self.last_producer_id = -1
         self.versions: dict[str, int] = {}
         self._early_configs: dict[TopicName, dict[str, str]] = {}
@@ -104,7 +105,7 @@ class MetadataImage:
                 self.broker_configs[name] = layout.parse_config(data)
                 delta.broker_configs[name] = None
             case ["admin", "deleted_topics", text]:
-                self.deleted_topics.add(TopicId(layout.parse_uuid(text)))
+                self.deleted_topics[TopicId(layout.parse_uuid(text))] = layout.parse_deleted_topic(data)
             case ["latest_producer_id_block"]:
                 self.last_producer_id = layout.parse_producer_ids(data)
             case _:
@@ -127,7 +128,7 @@ class MetadataImage:
                 self.broker_configs.pop(name, None)
                 delta.broker_configs[name] = None
             case ["admin", "deleted_topics", text]:
-                self.deleted_topics.discard(TopicId(layout.parse_uuid(text)))
+                self.deleted_topics.pop(TopicId(layout.parse_uuid(text)), None)
             case _:
                 pass
 

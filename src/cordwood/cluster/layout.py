@@ -52,6 +52,16 @@ def deleted_topic_path(topic_id: TopicId) -> str:
     return f"{DELETED_TOPICS}/{uuid_text(topic_id)}"
 
 
+def deleted_topic_data(topic: TopicName) -> bytes:
+    return encode({"version": 1, "name": topic})
+
+
+def parse_deleted_topic(data: bytes) -> TopicName:
+    name = decode(data)["name"]
+    assert isinstance(name, str)
+    return TopicName(name)
+
+
 def uuid_text(value: UUID) -> str:
     """A UUID as Kafka writes it: URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()

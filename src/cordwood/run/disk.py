@@ -153,6 +153,7 @@ class RealDisk:
                 shutil.rmtree(full)
             except FileNotFoundError:
                 return
+            _sync_directory(os.path.dirname(full))
 
     def usage(self) -> tuple[int, int]:
         with _failures(self.root):

@@ -2,8 +2,8 @@
 
 It promises no more than a journaling file system does. Appended bytes are safe once their file was synced; before that,
 a crash keeps some first part of them and may leave garbage after it. Names (created, renamed, removed) reach the disk
-in the order in which they changed, all of them with the next ``sync`` or ``replace``; before that, a crash keeps the
-first few. The same seed loses the same bytes.
+in the order in which they changed, all of them with the next ``sync``, ``replace`` or ``remove_tree``; before that, a
+crash keeps the first few. The same seed loses the same bytes.
 
 ``power_fails_after`` and ``fails_after`` count down over everything that changes the disk: that is how a test puts a
 crash, or one failing operation, at every point.
@@ -220,6 +220,7 @@ class SimDisk:
         if path in self._directories:
             self.changes()
             self._change(lambda files, directories: _forget_directories(directories, path))
+            self.commit_names()
 
     def usage(self) -> tuple[int, int]:
         return _CAPACITY, _CAPACITY - sum(len(node.data) for node in self._files.values())

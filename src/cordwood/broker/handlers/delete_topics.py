@@ -1,6 +1,6 @@
 """DeleteTopics (20), versions 1-6: topics go at once from the metadata; their files follow.
 
-- 5: errors carry a message; 6: topics by name or by id.
+- 3: that deletion is disabled has a code of its own; 5: errors carry a message; 6: topics by name or by id.
 """
 
 from collections import Counter
@@ -30,8 +30,8 @@ def handle(broker: "Broker", call: Call, request: DeleteTopicsRequest) -> None:
 
     def plan() -> Sequence[StoreOp]:
         found.clear()
-        found.extend(_find_all(broker, wanted))
-        return [op for topic in found if isinstance(topic, TopicInfo) for op in delete_topic(topic)]
+        found.extend(_find_all(broker, call, wanted))
+        return [op for topic in found if isinstance(topic, TopicInfo) for op in delete_topic(broker.image, topic)]
 
     def done(refusal: Refused | None) -> None:
         answers = [_answer(topic, refusal or outcome) for topic, outcome in zip(wanted, found, strict=True)]
@@ -40,11 +40,11 @@ def handle(broker: "Broker", call: Call, request: DeleteTopicsRequest) -> None:
     broker.propose(plan, done)
 
 
-def _find_all(broker: "Broker", wanted: list[DeleteTopicsRequestTopic]) -> list[TopicInfo | Refused]:
+def _find_all(broker: "Broker", call: Call, wanted: list[DeleteTopicsRequestTopic]) -> list[TopicInfo | Refused]:
     found: list[TopicInfo | Refused] = []
     for topic in wanted:
         try:
-            found.append(_find(broker, topic))
+            found.append(_find(broker, call, topic))
         except Refused as refusal:
             found.append(refusal)
     counts = Counter(topic.id for topic in found if isinstance(topic, TopicInfo))
@@ -56,9 +56,10 @@ def _find_all(broker: "Broker", wanted: list[DeleteTopicsRequestTopic]) -> list[
     ]
 
 
-def _find(broker: "Broker", wanted: DeleteTopicsRequestTopic) -> TopicInfo:
+def _find(broker: "Broker", call: Call, wanted: DeleteTopicsRequestTopic) -> TopicInfo:
     if not broker.config.delete_topic_enable:
-        raise Refused(Error.TOPIC_DELETION_DISABLED, "delete.topic.enable is false on this broker.")
+        error = Error.TOPIC_DELETION_DISABLED if call.api_version >= 3 else Error.INVALID_REQUEST
+        raise Refused(error, "delete.topic.enable is false on this broker.")
     if wanted.name is not None:
         if wanted.topic_id != NO_TOPIC_ID:
             raise Refused(Error.INVALID_REQUEST, "Name a topic by its name or by its id, not by both.")
