@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
-TESTS ?= tests
+TESTS ?=
 ARGS ?=
 
 .PHONY: help setup demo test check format bench docs clean

@@ -1,9 +1,11 @@
 """The documents say what the code does."""
 
 import argparse
+import doctest
 import re
 import shlex
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,8 @@ from scripts.write_docs import PAGES as GENERATED
 
 from cordwood.broker.handlers import HANDLERS
 from cordwood.cli.main import COMMANDS, parser_for
-from cordwood.config import BROKER_SETTINGS, TOPIC_SETTINGS
+from cordwood.config import BROKER_SETTINGS, TOPIC_SETTINGS, BrokerConfig
+from cordwood.config.setting import settings_of
 from cordwood.wire.registry import APIS
 
 ROOT = Path(__file__).parent.parent
@@ -41,6 +44,25 @@ def test_every_setting_is_documented() -> None:
 def test_every_setting_says_what_it_does_in_a_sentence() -> None:
     for setting in [*TOPIC_SETTINGS.values(), *BROKER_SETTINGS.values()]:
         assert re.fullmatch(r"[A-Z].*[.]", setting.doc), setting.name
+
+
+def test_a_setting_is_used_or_says_that_it_is_not() -> None:
+    """What acts on a setting reads its attribute; *Later* and *Accepted* are the words for all the others."""
+    sources = [p.read_text() for p in (ROOT / "src/cordwood").rglob("*.py") if p.parent.name != "config"]
+    words = set(re.findall(r"\w+", " ".join(sources)))
+    read_by_config = {"advertised.listeners", "controller.listener.names", "listener.security.protocol.map"}
+    read_by_config |= {
+        "listeners",
+        "log.dirs",
+        "authorizer.class.name",
+        "internal.segment.bytes",
+        "remote.storage.enable",
+    }
+    declared = {**TOPIC_SETTINGS, **settings_of(BrokerConfig)}
+    for name, setting in declared.items():
+        idle = setting.later or "Accepted;" in setting.doc
+        used = setting.attribute in words or name in read_by_config
+        assert used != idle, f"{name} is {'used' if used else 'not used'}: correct its declaration in config/"
 
 
 def test_every_command_is_in_the_readme_or_the_changelog() -> None:
@@ -75,6 +97,19 @@ def test_make_targets_in_the_documents_exist(page: str) -> None:
 def test_links_lead_somewhere(page: str) -> None:
     links = re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text())
     assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
+
+
+def _modules_with_examples() -> list[str]:
+    source = ROOT / "src"
+    files = [path for path in sorted(source.rglob("*.py")) if ">>> " in path.read_text()]
+    return [".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__") for path in files]
+
+
+@pytest.mark.parametrize("name", _modules_with_examples())
+def test_examples_in_docstrings_hold(name: str) -> None:
+    outcome = doctest.testmod(import_module(name))
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
 
 
 def test_the_readmes_python_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -102,7 +102,7 @@ def test_a_kraft_brokers_file_loads() -> None:
     reported = [line.split(":")[0] for line in without_effect(texts, BROKER_SETTINGS)]
     assert reported == [
         "process.roles, controller.quorum.bootstrap.servers",
-        "share.coordinator.state.topic.replication.factor",
+        "inter.broker.listener.name, share.coordinator.state.topic.replication.factor, transaction.state.log.min.isr",
     ]
 
 
@@ -110,4 +110,8 @@ def test_a_zookeeper_brokers_file_loads() -> None:
     texts = parse_properties(ZOOKEEPER)
     assert BrokerConfig.parse(texts).node_id == 0
     reported = [line.split(":")[0] for line in without_effect(texts, BROKER_SETTINGS)]
-    assert reported == ["zookeeper.connect", "inter.broker.protocol.version, log.message.format.version"]
+    assert reported == [
+        "offsets.topic.replication.factor, zookeeper.connect, zookeeper.connection.timeout.ms, "
+        "group.initial.rebalance.delay.ms",
+        "inter.broker.protocol.version, log.message.format.version",
+    ]

@@ -74,11 +74,12 @@ class BrokerConfig:
         doc="Which security protocol each listener's name stands for.",
     )
     inter_broker_listener_name: Str | None = setting(
-        default=None, doc="The listener through which brokers reach each other."
+        default=None, later=True, doc="The listener through which brokers reach each other."
     )
     security_inter_broker_protocol: Str = setting(
         default="PLAINTEXT",
         check=one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+        later=True,
         doc="The security protocol between brokers where no listener is named for it.",
     )
     controller_listener_names: List = setting(
@@ -111,43 +112,56 @@ class BrokerConfig:
         default=60_000, check=at_least(0), doc="How often it is written down up to where each log is safe on disk."
     )
     log_flush_start_offset_checkpoint_interval_ms: Int = setting(
-        default=60_000, check=at_least(0), doc="How often it is written down where each log starts."
+        default=60_000,
+        check=at_least(0),
+        doc="Accepted; it is written down with log.flush.offset.checkpoint.interval.ms.",
     )
     log_initial_task_delay_ms: Long = setting(
         default=30_000,
         check=at_least(0),
         internal=True,
-        doc="How long after its start a broker first looks after its logs.",
+        doc="Accepted; a broker looks after its logs from the start.",
     )
     log_dir_failure_timeout_ms: Long = setting(
-        default=30_000, check=at_least(1), doc="How long a broker lives on after a failed disk that leads partitions."
+        default=30_000,
+        check=at_least(1),
+        later=True,
+        doc="How long a broker lives on after a failed disk that leads partitions.",
     )
     num_recovery_threads_per_data_dir: Int = setting(
-        default=2, check=at_least(1), scope=_CLUSTER_WIDE, doc="Threads that repair logs after a crash."
+        default=2, check=at_least(1), scope=_CLUSTER_WIDE, doc="Accepted; logs are repaired one after the other."
     )
     log_cleaner_enable: Bool = setting(default=True, doc="Compact the topics that ask for it. Accepted; always on.")
-    log_cleaner_threads: Int = setting(default=1, check=at_least(0), scope=_CLUSTER_WIDE, doc="Threads that compact.")
+    log_cleaner_threads: Int = setting(
+        default=1, check=at_least(0), scope=_CLUSTER_WIDE, later=True, doc="Threads that compact."
+    )
     log_cleaner_backoff_ms: Long = setting(
         default=15_000,
         check=at_least(0),
         scope=_CLUSTER_WIDE,
+        later=True,
         doc="How long the cleaner rests when there is nothing to compact.",
     )
     log_cleaner_dedupe_buffer_size: Long = setting(
-        default=128 << 20, scope=_CLUSTER_WIDE, doc="Memory for the keys of one compaction, over all threads."
+        default=128 << 20,
+        scope=_CLUSTER_WIDE,
+        later=True,
+        doc="Memory for the keys of one compaction, over all threads.",
     )
     log_cleaner_io_buffer_size: Int = setting(
         default=512 << 10,
         check=at_least(0),
         scope=_CLUSTER_WIDE,
+        later=True,
         doc="Memory for reading and writing while compacting.",
     )
     log_cleaner_io_buffer_load_factor: Double = setting(
-        default=0.9, scope=_CLUSTER_WIDE, doc="How full the table of keys may get while compacting."
+        default=0.9, scope=_CLUSTER_WIDE, later=True, doc="How full the table of keys may get while compacting."
     )
     log_cleaner_io_max_bytes_per_second: Double = setting(
         default=1.7976931348623157e308,
         scope=_CLUSTER_WIDE,
+        later=True,
         doc="The most that compaction reads and writes in a second.",
     )
 
@@ -157,10 +171,10 @@ class BrokerConfig:
         default=100 << 20, check=at_least(1), doc="The largest request; a connection that announces more is closed."
     )
     socket_send_buffer_bytes: Int = setting(
-        default=100 << 10, doc="The sockets' send buffer; -1 leaves it to the system."
+        default=100 << 10, doc="Accepted; the size of the sockets' buffers is left to the system."
     )
     socket_receive_buffer_bytes: Int = setting(
-        default=100 << 10, doc="The sockets' receive buffer; -1 leaves it to the system."
+        default=100 << 10, doc="Accepted; the size of the sockets' buffers is left to the system."
     )
     socket_listen_backlog_size: Int = setting(
         default=50, check=at_least(1), doc="Connections that may wait to be accepted."
@@ -189,12 +203,14 @@ class BrokerConfig:
     queued_max_requests: Int = setting(
         default=500,
         check=at_least(1),
-        doc="Requests that may be under way at once; beyond it the broker stops reading.",
+        doc="Accepted; how many requests may be under way is limited for each connection.",
     )
     queued_max_request_bytes: Long = setting(
-        default=-1, doc="Bytes of requests that may be under way at once; not positive is no limit."
+        default=-1, doc="Accepted; how many requests may be under way is limited for each connection."
     )
-    request_timeout_ms: Int = setting(default=30_000, doc="How long a broker waits for the answer of another.")
+    request_timeout_ms: Int = setting(
+        default=30_000, later=True, doc="How long a broker waits for the answer of another."
+    )
     fetch_max_bytes: Int = setting(default=55 << 20, check=at_least(1024), doc="The most bytes in one Fetch answer.")
     max_incremental_fetch_session_cache_slots: Int = setting(
         default=1000,
@@ -206,24 +222,6 @@ class BrokerConfig:
         check=at_least(1),
         ours=True,
         doc="The most bytes that one batch may grow to where the broker decompresses it.",
-    )
-    max_parked_requests: Int = setting(
-        default=100_000,
-        check=at_least(1),
-        ours=True,
-        doc="Requests that may wait at once for data, for acknowledgements or for time.",
-    )
-    response_buffer_max_bytes: Int = setting(
-        default=32 << 20,
-        check=at_least(1),
-        ours=True,
-        doc="Answers that may wait for one slow client before it is no longer read from.",
-    )
-    response_stall_max_ms: Long = setting(
-        default=60_000,
-        check=at_least(1),
-        ours=True,
-        doc="How long a client may leave its answers unread before it is closed.",
     )
 
     # Idempotent producers and transactions
@@ -238,89 +236,108 @@ class BrokerConfig:
         default=600_000, check=at_least(1), internal=True, doc="How often forgotten producers are looked for."
     )
     transactional_id_expiration_ms: Int = setting(
-        default=604_800_000, check=at_least(1), doc="How long an unused transactional id is kept."
+        default=604_800_000, check=at_least(1), later=True, doc="How long an unused transactional id is kept."
     )
     transaction_max_timeout_ms: Int = setting(
-        default=900_000, check=at_least(1), doc="The longest transaction that may be asked for."
+        default=900_000, check=at_least(1), later=True, doc="The longest transaction that may be asked for."
     )
     transaction_partition_verification_enable: Bool = setting(
-        default=True, scope=_CLUSTER_WIDE, doc="Check that a partition was added to a transaction before writing to it."
+        default=True,
+        scope=_CLUSTER_WIDE,
+        later=True,
+        doc="Check that a partition was added to a transaction before writing to it.",
     )
     transaction_two_phase_commit_enable: Bool = setting(
-        default=False, doc="Let producers hold prepared transactions without a time limit."
+        default=False, later=True, doc="Let producers hold prepared transactions without a time limit."
     )
     transaction_abort_timed_out_transaction_cleanup_interval_ms: Int = setting(
-        default=10_000, check=at_least(1), doc="How often transactions beyond their time are aborted."
+        default=10_000, check=at_least(1), later=True, doc="How often transactions beyond their time are aborted."
     )
     transaction_remove_expired_transaction_cleanup_interval_ms: Int = setting(
-        default=3_600_000, check=at_least(1), doc="How often expired transactional ids are removed."
+        default=3_600_000, check=at_least(1), later=True, doc="How often expired transactional ids are removed."
     )
     transaction_state_log_num_partitions: Int = setting(
-        default=50, check=at_least(1), doc="Partitions of the internal topic that holds transactions."
+        default=50, check=at_least(1), later=True, doc="Partitions of the internal topic that holds transactions."
     )
     transaction_state_log_replication_factor: Short = setting(
         default=3,
         check=at_least(1),
+        later=True,
         doc="Replicas of the internal topic that holds transactions; as many as there are brokers, at most.",
     )
     transaction_state_log_min_isr: Int = setting(
-        default=2, check=at_least(1), doc="In-sync replicas that the internal topic of transactions needs."
+        default=2, check=at_least(1), later=True, doc="In-sync replicas that the internal topic of transactions needs."
     )
     transaction_state_log_segment_bytes: Int = setting(
-        default=100 << 20, check=at_least(1), doc="Segment size of the internal topic that holds transactions."
+        default=100 << 20,
+        check=at_least(1),
+        later=True,
+        doc="Segment size of the internal topic that holds transactions.",
     )
     transaction_state_log_load_buffer_size: Int = setting(
-        default=5 << 20, check=at_least(1), doc="How much is read at once while transactions are loaded."
+        default=5 << 20, check=at_least(1), later=True, doc="How much is read at once while transactions are loaded."
     )
     add_partitions_to_txn_retry_backoff_ms: Int = setting(
-        default=20, check=at_least(1), doc="First wait before a broker asks the transaction coordinator again."
+        default=20,
+        check=at_least(1),
+        later=True,
+        doc="First wait before a broker asks the transaction coordinator again.",
     )
     add_partitions_to_txn_retry_backoff_max_ms: Int = setting(
-        default=100, check=at_least(0), doc="Longest wait before a broker asks the transaction coordinator again."
+        default=100,
+        check=at_least(0),
+        later=True,
+        doc="Longest wait before a broker asks the transaction coordinator again.",
     )
 
     # Groups and their offsets
 
     offset_metadata_max_bytes: Int = setting(
-        default=4096, doc="The largest note that a client may attach to an offset."
+        default=4096, later=True, doc="The largest note that a client may attach to an offset."
     )
     offsets_commit_timeout_ms: Int = setting(
-        default=5000, check=at_least(1), doc="How long a commit waits for its replicas."
+        default=5000, check=at_least(1), later=True, doc="How long a commit waits for its replicas."
     )
     offsets_load_buffer_size: Int = setting(
-        default=5 << 20, check=at_least(1), doc="How much is read at once while offsets are loaded."
+        default=5 << 20, check=at_least(1), later=True, doc="How much is read at once while offsets are loaded."
     )
     offsets_retention_minutes: Int = setting(
-        default=10_080, check=at_least(1), doc="How long offsets outlive the last member of their group."
+        default=10_080, check=at_least(1), later=True, doc="How long offsets outlive the last member of their group."
     )
     offsets_retention_check_interval_ms: Long = setting(
-        default=600_000, check=at_least(1), doc="How often old offsets are looked for."
+        default=600_000, check=at_least(1), later=True, doc="How often old offsets are looked for."
     )
     offsets_topic_num_partitions: Int = setting(
-        default=50, check=at_least(1), doc="Partitions of the internal topic that holds offsets."
+        default=50, check=at_least(1), later=True, doc="Partitions of the internal topic that holds offsets."
     )
     offsets_topic_replication_factor: Short = setting(
         default=3,
         check=at_least(1),
+        later=True,
         doc="Replicas of the internal topic that holds offsets; as many as there are brokers, at most.",
     )
     offsets_topic_segment_bytes: Int = setting(
-        default=100 << 20, check=at_least(1), doc="Segment size of the internal topic that holds offsets."
+        default=100 << 20, check=at_least(1), later=True, doc="Segment size of the internal topic that holds offsets."
     )
     offsets_topic_compression_codec: Int = setting(
-        default=0, doc="Compression of the internal topic that holds offsets, by code."
+        default=0, later=True, doc="Compression of the internal topic that holds offsets, by code."
     )
-    group_initial_rebalance_delay_ms: Int = setting(default=3000, doc="How long a new group waits for more members.")
+    group_initial_rebalance_delay_ms: Int = setting(
+        default=3000, later=True, doc="How long a new group waits for more members."
+    )
     group_min_session_timeout_ms: Int = setting(
-        default=6000, doc="The shortest session timeout of a classic group's member."
+        default=6000, later=True, doc="The shortest session timeout of a classic group's member."
     )
     group_max_session_timeout_ms: Int = setting(
-        default=1_800_000, doc="The longest session timeout of a classic group's member."
+        default=1_800_000, later=True, doc="The longest session timeout of a classic group's member."
     )
-    group_max_size: Int = setting(default=INT_MAX, check=at_least(1), doc="The most members of a classic group.")
+    group_max_size: Int = setting(
+        default=INT_MAX, check=at_least(1), later=True, doc="The most members of a classic group."
+    )
     group_coordinator_rebalance_protocols: List = setting(
         default=("classic", "consumer", "streams"),
         check=each_of("consumer", "classic", "share", "streams"),
+        later=True,
         doc="The group protocols that are served.",
     )
     group_coordinator_threads: Int = setting(
@@ -332,59 +349,64 @@ class BrokerConfig:
     group_coordinator_append_linger_ms: Int = setting(
         default=-1,
         check=at_least(-1),
+        later=True,
         doc="How long writes to the offsets' topic gather into one batch; -1 lets the broker choose.",
     )
     group_coordinator_cached_buffer_max_bytes: Int = setting(
         default=1024 * 1024 + 12,
         check=at_least(512 << 10),
         scope=_CLUSTER_WIDE,
+        later=True,
         doc="The largest write buffer that is kept for reuse.",
     )
     group_consumer_assignors: List = setting(
-        default=("uniform", "range"), doc="How the broker spreads partitions over members."
+        default=("uniform", "range"), later=True, doc="How the broker spreads partitions over members."
     )
     group_consumer_assignment_interval_ms: Int = setting(
         default=1000,
         check=at_least(0),
         scope=_CLUSTER_WIDE,
+        later=True,
         doc="The least time between two new assignments of a group.",
     )
     group_consumer_min_assignment_interval_ms: Int = setting(
-        default=0, check=at_least(0), doc="The smallest assignment interval that a group may set."
+        default=0, check=at_least(0), later=True, doc="The smallest assignment interval that a group may set."
     )
     group_consumer_max_assignment_interval_ms: Int = setting(
-        default=15_000, check=at_least(0), doc="The largest assignment interval that a group may set."
+        default=15_000, check=at_least(0), later=True, doc="The largest assignment interval that a group may set."
     )
     group_consumer_heartbeat_interval_ms: Int = setting(
-        default=5000, check=at_least(1), doc="How often members report."
+        default=5000, check=at_least(1), later=True, doc="How often members report."
     )
     group_consumer_min_heartbeat_interval_ms: Int = setting(
-        default=5000, check=at_least(1), doc="The smallest heartbeat interval that a group may set."
+        default=5000, check=at_least(1), later=True, doc="The smallest heartbeat interval that a group may set."
     )
     group_consumer_max_heartbeat_interval_ms: Int = setting(
-        default=15_000, check=at_least(1), doc="The largest heartbeat interval that a group may set."
+        default=15_000, check=at_least(1), later=True, doc="The largest heartbeat interval that a group may set."
     )
     group_consumer_session_timeout_ms: Int = setting(
-        default=45_000, check=at_least(1), doc="How long a silent member stays in its group."
+        default=45_000, check=at_least(1), later=True, doc="How long a silent member stays in its group."
     )
     group_consumer_min_session_timeout_ms: Int = setting(
-        default=45_000, check=at_least(1), doc="The smallest session timeout that a group may set."
+        default=45_000, check=at_least(1), later=True, doc="The smallest session timeout that a group may set."
     )
     group_consumer_max_session_timeout_ms: Int = setting(
-        default=60_000, check=at_least(1), doc="The largest session timeout that a group may set."
+        default=60_000, check=at_least(1), later=True, doc="The largest session timeout that a group may set."
     )
     group_consumer_max_size: Int = setting(
-        default=INT_MAX, check=at_least(1), doc="The most members of a consumer group."
+        default=INT_MAX, check=at_least(1), later=True, doc="The most members of a consumer group."
     )
     group_consumer_migration_policy: Str = setting(
         default="bidirectional",
         check=one_of("disabled", "downgrade", "upgrade", "bidirectional"),
+        later=True,
         doc="In which directions a group may change between the classic and the consumer protocol.",
     )
     group_consumer_regex_refresh_interval_ms: Int = setting(
         default=600_000,
         check=at_least(10_000),
         internal=True,
+        later=True,
         doc="How often subscriptions by pattern look for new topics.",
     )
 
@@ -392,60 +414,76 @@ class BrokerConfig:
 
     zookeeper_connect: Str | None = setting(
         default=None,
+        later=True,
         doc="The ZooKeeper ensemble of the cluster, as host:port,host:port/chroot; none is a broker on its own.",
     )
-    zookeeper_session_timeout_ms: Int = setting(default=18_000, doc="How long ZooKeeper waits for a silent broker.")
-    zookeeper_connection_timeout_ms: Int | None = setting(
-        default=None, doc="How long to wait for ZooKeeper at start; as long as the session timeout if left out."
+    zookeeper_session_timeout_ms: Int = setting(
+        default=18_000, later=True, doc="How long ZooKeeper waits for a silent broker."
     )
-    zookeeper_set_acl: Bool = setting(default=False, doc="Write to ZooKeeper so that others can not change it.")
+    zookeeper_connection_timeout_ms: Int | None = setting(
+        default=None,
+        later=True,
+        doc="How long to wait for ZooKeeper at start; as long as the session timeout if left out.",
+    )
+    zookeeper_set_acl: Bool = setting(
+        default=False, later=True, doc="Write to ZooKeeper so that others can not change it."
+    )
     auto_leader_rebalance_enable: Bool = setting(
-        default=True, doc="Give leadership back to the preferred replicas by and by."
+        default=True, later=True, doc="Give leadership back to the preferred replicas by and by."
     )
     leader_imbalance_check_interval_seconds: Long = setting(
-        default=300, check=at_least(1), doc="How often leadership is given back to the preferred replicas."
+        default=300, check=at_least(1), later=True, doc="How often leadership is given back to the preferred replicas."
     )
-    controlled_shutdown_enable: Bool = setting(default=True, doc="Hand leadership over before stopping.")
+    controlled_shutdown_enable: Bool = setting(default=True, later=True, doc="Hand leadership over before stopping.")
     replica_lag_time_max_ms: Long = setting(
-        default=30_000, doc="A follower that was not up to date for this long leaves the in-sync replicas."
+        default=30_000, later=True, doc="A follower that was not up to date for this long leaves the in-sync replicas."
     )
-    replica_fetch_min_bytes: Int = setting(default=1, doc="Bytes that a follower's Fetch waits for.")
-    replica_fetch_wait_max_ms: Int = setting(default=500, doc="The longest wait of a follower's Fetch.")
+    replica_fetch_min_bytes: Int = setting(default=1, later=True, doc="Bytes that a follower's Fetch waits for.")
+    replica_fetch_wait_max_ms: Int = setting(default=500, later=True, doc="The longest wait of a follower's Fetch.")
     replica_fetch_max_bytes: Int = setting(
-        default=1 << 20, check=at_least(0), doc="Bytes that a follower takes of one partition at once."
+        default=1 << 20, check=at_least(0), later=True, doc="Bytes that a follower takes of one partition at once."
     )
     replica_fetch_response_max_bytes: Int = setting(
-        default=10 << 20, check=at_least(0), doc="Bytes that a follower takes at once."
+        default=10 << 20, check=at_least(0), later=True, doc="Bytes that a follower takes at once."
     )
     replica_fetch_backoff_ms: Int = setting(
-        default=1000, check=at_least(0), doc="How long a follower rests after a failed Fetch."
+        default=1000, check=at_least(0), later=True, doc="How long a follower rests after a failed Fetch."
     )
     replica_high_watermark_checkpoint_interval_ms: Long = setting(
-        default=5000, doc="How often it is written down up to where each partition is committed."
+        default=5000, later=True, doc="How often it is written down up to where each partition is committed."
     )
-    replica_socket_timeout_ms: Int = setting(default=30_000, doc="How long a follower waits for its leader's answer.")
+    replica_socket_timeout_ms: Int = setting(
+        default=30_000, later=True, doc="How long a follower waits for its leader's answer."
+    )
     replica_socket_receive_buffer_bytes: Int = setting(
-        default=64 << 10, doc="The receive buffer of followers' sockets."
+        default=64 << 10, later=True, doc="The receive buffer of followers' sockets."
     )
     num_replica_fetchers: Int = setting(
         default=1,
         check=at_least(1),
         scope=_CLUSTER_WIDE,
+        later=True,
         doc="Connections over which a follower fetches from one leader.",
     )
     leader_replication_throttled_rate: Long = setting(
         default=LONG_MAX,
         check=at_least(0),
         scope=_CLUSTER_WIDE,
+        later=True,
         doc="Bytes a second that throttled replicas are served.",
     )
     follower_replication_throttled_rate: Long = setting(
-        default=LONG_MAX, check=at_least(0), scope=_CLUSTER_WIDE, doc="Bytes a second that throttled replicas take."
+        default=LONG_MAX,
+        check=at_least(0),
+        scope=_CLUSTER_WIDE,
+        later=True,
+        doc="Bytes a second that throttled replicas take.",
     )
     replica_alter_log_dirs_io_max_bytes_per_second: Long = setting(
         default=LONG_MAX,
         check=at_least(0),
         scope=_CLUSTER_WIDE,
+        later=True,
         doc="Bytes a second of moves between directories of one broker.",
     )
 
@@ -530,7 +568,15 @@ _DECLARED: Mapping[str, Setting] = settings_of(BrokerConfig)
 def _of_topics() -> list[Setting]:
     """The broker's settings that exist because a topic's setting takes its default from them."""
     return [
-        Setting(s.name, s.kind, s.default, f"Default of the topics' {topic.name}. {topic.doc}", s.check, s.scope)
+        Setting(
+            s.name,
+            s.kind,
+            s.default,
+            f"Default of the topics' {topic.name}. {topic.doc}",
+            s.check,
+            s.scope,
+            later=topic.later,
+        )
         for topic in TOPIC_SETTINGS.values()
         for s in topic.brokers
     ]

@@ -15,7 +15,8 @@ Kafka's names, kinds, defaults and ranges; where there is a difference, the line
 A broker takes its settings from a properties file (`cordwood serve --config server.properties`) and from its command
 line (`--set log.retention.hours=24`), which is stronger. A file written for Apache Kafka loads: settings without a
 meaning here are named in a warning, and a name that nobody knows is refused with the nearest known one. Settings
-whose scope is *per-broker* or *cluster-wide* can be altered while the broker runs, with any Kafka tool.
+whose scope is *per-broker* or *cluster-wide* can be altered while the broker runs, with any Kafka tool. *Later* marks
+what is checked and kept, and comes into effect with the feature it belongs to.
 """
 
 
@@ -48,11 +49,15 @@ def _table(head: list[str], rows: Iterable[list[str]]) -> str:
 
 def _topic_row(setting: Setting) -> list[str]:
     brokers = ", ".join(f"`{s.name}`" for s in setting.brokers)
-    return [*_facts(setting), setting.doc, brokers]
+    return [*_facts(setting), _purpose(setting), brokers]
 
 
 def _broker_row(setting: Setting) -> list[str]:
-    return [*_facts(setting), setting.scope.value, setting.doc]
+    return [*_facts(setting), setting.scope.value, _purpose(setting)]
+
+
+def _purpose(setting: Setting) -> str:
+    return f"*Later:* {setting.doc}" if setting.later else setting.doc
 
 
 def _facts(setting: Setting) -> list[str]:

@@ -5,6 +5,10 @@ A few reasons, each with the names it holds for; a name that ends in a dot stand
 
 from collections.abc import Iterable, Mapping
 
+from .setting import Setting
+
+NOT_YET = "it is not served yet"
+
 _REASONS: Mapping[str, tuple[str, ...]] = {
     "Kafka's own controllers are not part of this broker": (
         "broker.heartbeat.interval.ms",
@@ -41,7 +45,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "security.providers",
         "zookeeper.clientCnxnSocket",
     ),
-    "it is not served yet": (
+    NOT_YET: (
         "alter.log.dirs.replication.quota.",
         "connection.failed.authentication.delay.ms",
         "connections.max.reauth.ms",
@@ -83,11 +87,6 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "it belongs to another product": ("confluent.",),
 }
 
-# Declared, typed and listed; but nothing acts on them yet.
-_NOT_YET: Mapping[str, str] = {
-    "zookeeper.connect": "clusters on ZooKeeper are not served yet; this broker keeps its own metadata",
-}
-
 
 def _reason(name: str) -> str | None:
     for reason, names in _REASONS.items():
@@ -101,16 +100,16 @@ def is_foreign(name: str) -> bool:
     return _reason(name) is not None
 
 
-def without_effect(names: Iterable[str], known: Iterable[str]) -> list[str]:
+def without_effect(names: Iterable[str], known: Mapping[str, Setting]) -> list[str]:
     """One line for each reason why some of the names given have no effect here, with those names.
 
-    >>> without_effect(["node.id", "process.roles", "controller.quorum.voters"], ["node.id"])
+    >>> without_effect(["process.roles", "controller.quorum.voters"], {})
     ["process.roles, controller.quorum.voters: no effect, Kafka's own controllers are not part of this broker"]
     """
-    declared = frozenset(known)
     by_reason: dict[str, list[str]] = {}
     for name in names:
-        reason = _NOT_YET.get(name) if name in declared else _reason(name)
+        declared = known.get(name)
+        reason = _reason(name) if declared is None else NOT_YET if declared.later else None
         if reason is not None:
             by_reason.setdefault(reason, []).append(name)
     return [f"{', '.join(group)}: no effect, {reason}" for reason, group in by_reason.items()]

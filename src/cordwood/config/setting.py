@@ -116,7 +116,11 @@ class Synonym:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting. ``brokers`` are the broker's settings behind a topic's, the strongest first."""
+    """One setting.
+
+    ``brokers`` are the broker's settings behind a topic's, the strongest first. ``later`` is a setting that is checked
+    and kept, but that nothing acts on yet.
+    """
 
     name: str
     kind: Kind
@@ -128,6 +132,7 @@ class Setting:
     internal: bool = False
     brokers: tuple[Synonym, ...] = ()
     alias: str | None = None
+    later: bool = False
 
     @property
     def attribute(self) -> str:
@@ -241,13 +246,16 @@ def setting(
     internal: bool = False,
     alias: str | None = None,
     ours: bool = False,
+    later: bool = False,
 ) -> T:
     """Declare a setting.
 
     A plain name for *broker* is the broker's setting of the same kind, default and range. An *alias* is an older name
-    for the same thing. What is *ours* has no name in Kafka, and gets the prefix ``cordwood.``
+    for the same thing. What is *ours* has no name in Kafka, and gets the prefix ``cordwood.`` What comes into effect
+    *later* is accepted, and reported.
     """
-    facts = {"check": check, "doc": doc, "scope": scope, "broker": broker, "internal": internal, "alias": alias}
+    flags = {"internal": internal, "alias": alias, "later": later}
+    facts = {"check": check, "doc": doc, "scope": scope, "broker": broker, **flags}
     prefix = OURS if ours else ""
     return dataclasses.field(default=default, metadata={"setting": facts, "prefix": prefix})
 
@@ -286,6 +294,7 @@ def _declared(field: "dataclasses.Field[Value]", kind: Kind, nullable: bool) -> 
         internal=facts["internal"],
         brokers=broker,
         alias=facts["alias"],
+        later=facts["later"],
     )
 
 

@@ -95,6 +95,7 @@ class TopicConfig:
         default=DAY_MS,
         check=at_least(0),
         broker="log.cleaner.delete.retention.ms",
+        later=True,
         doc="How long a compacted topic still shows that a key was deleted.",
     )
     file_delete_delay_ms: Long = setting(
@@ -121,6 +122,7 @@ class TopicConfig:
     follower_replication_throttled_replicas: List = setting(
         default=(),
         check=_THROTTLED,
+        later=True,
         doc="Replicas that are slowed down while they catch up, as partition:broker, or * for all.",
     )
     index_interval_bytes: Int = setting(
@@ -135,24 +137,28 @@ class TopicConfig:
     leader_replication_throttled_replicas: List = setting(
         default=(),
         check=_THROTTLED,
+        later=True,
         doc="Replicas that are slowed down while they serve others, as partition:broker, or * for all.",
     )
     local_retention_bytes: Long = setting(
         default=-2,
         check=at_least(-2),
         broker="log.local.retention.bytes",
+        later=True,
         doc="Bytes kept on local disk beside tiered storage; -2 is the same as retention.bytes.",
     )
     local_retention_ms: Long = setting(
         default=-2,
         check=at_least(-2),
         broker="log.local.retention.ms",
+        later=True,
         doc="Age kept on local disk beside tiered storage; -2 is the same as retention.ms.",
     )
     max_compaction_lag_ms: Long = setting(
         default=LONG_MAX,
         check=at_least(1),
         broker="log.cleaner.max.compaction.lag.ms",
+        later=True,
         doc="The longest time that a record of a compacted topic may wait for compaction.",
     )
     max_message_bytes: Int = setting(
@@ -183,12 +189,14 @@ class TopicConfig:
         default=0.5,
         check=between(0, 1),
         broker="log.cleaner.min.cleanable.ratio",
+        later=True,
         doc="The share of not yet compacted bytes at which a log is compacted.",
     )
     min_compaction_lag_ms: Long = setting(
         default=0,
         check=at_least(0),
         broker="log.cleaner.min.compaction.lag.ms",
+        later=True,
         doc="How long a record of a compacted topic stays untouched.",
     )
     min_insync_replicas: Int = setting(
@@ -256,6 +264,7 @@ class TopicConfig:
     unclean_leader_election_enable: Bool = setting(
         default=False,
         broker="unclean.leader.election.enable",
+        later=True,
         doc="Let a replica lead that may lack acknowledged records, when no other is left.",
     )
 
