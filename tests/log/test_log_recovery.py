@@ -238,6 +238,18 @@ def test_the_log_start_survives_and_nothing_before_it_is_read() -> None:
         bench.log.read(8, 10, up_to_offset=20)
 
 
+def test_segments_that_were_deleted_and_come_back_damaged_are_removed() -> None:
+    bench = Bench()
+    bench.fill(12)
+    bench.log.advance_start(12, high_watermark=12)
+    bench.log.delete_old_segments(bench.now, high_watermark=12)
+    base = bench.log.segments[0].base_offset
+    bench.disk.replace(log_path(0), b"damaged")
+    bench.open(recovery_point=base, log_start_offset=12)
+    assert bench.names(".log") == [base]
+    assert (bench.log.log_start_offset, bench.log.end_offset) == (12, 12)
+
+
 def test_every_log_has_its_own_directory() -> None:
     disk = SimDisk(Random(1))
     one = open_log(disk, "a-0", TINY, now=instant())

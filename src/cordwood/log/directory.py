@@ -1,8 +1,8 @@
 """The data directory: one directory for each partition, and Kafka's files that tell something about all of them.
 
 ``recovery-point-offset-checkpoint`` has for each log the offset from which it must be read after a crash,
-``log-start-offset-checkpoint`` where it starts if that is not its first segment, ``replication-offset-checkpoint`` its
-high watermark. ``.kafka_cleanshutdown`` is there only while the broker is not, after it has stopped in good order.
+``log-start-offset-checkpoint`` where it starts if that is not at 0, ``replication-offset-checkpoint`` its high
+watermark. ``.kafka_cleanshutdown`` is there only while the broker is not, after it has stopped in good order.
 
 A partition that is deleted is first renamed to ``topic-0.<id>-delete``, so that a crash in the middle of its removal
 leaves nothing that looks like a partition. Names on the disk are input like any other: what is not exactly the name of
@@ -142,7 +142,7 @@ class LogDirectory:
     def commit_checkpoints(self) -> None:
         if self._prepared:
             self._prepared = False
-            for name in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS):
+            for name in (LOG_STARTS, RECOVERY_POINTS, HIGH_WATERMARKS):
                 self._disk.rename(name + _PREPARED, name)
 
     def write_checkpoints(self, logs: Mapping[TopicPartition, Log], high_watermarks: Offsets) -> None:
@@ -211,10 +211,10 @@ def decode_topic_id(data: bytes) -> TopicId:
 
 
 def _checkpoints(logs: Mapping[TopicPartition, Log], high_watermarks: Offsets) -> dict[str, bytes]:
-    starts = {name: log.log_start_offset for name, log in logs.items() if log.starts_inside_segment}
+    """The starts go first: a segment before them may be damaged though it lies before the recovery point, too."""
     return {
+        LOG_STARTS: _encoded({name: log.log_start_offset for name, log in logs.items() if log.log_start_offset}),
         RECOVERY_POINTS: _encoded({name: log.recovery_checkpoint for name, log in logs.items()}),
-        LOG_STARTS: _encoded(starts),
         HIGH_WATERMARKS: _encoded(high_watermarks),
     }
 

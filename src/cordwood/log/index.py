@@ -5,6 +5,7 @@ file in groups, and whenever ``flush`` is called; they need no sync of their own
 after a crash its indexes are made anew. Of what is in the file only the block that was needed last is held in memory.
 """
 
+from collections.abc import Iterable
 from struct import Struct
 
 from cordwood.errors import CorruptData
@@ -47,14 +48,23 @@ class Index:
 
     def reset(self) -> None:
         """Begin anew, whatever the file holds, even if there is none."""
+        self.forget()
+        if self._disk.exists(self._path) and self._opened().size:
+            self._opened().truncate(0)
+
+    def forget(self) -> None:
+        """Begin anew in memory. The file stays as it is until something is flushed or stored."""
+        self._file = None
         self._tail.clear()
         self._stored = 0
         self._forget_block()
-        if self._file is None and not self._disk.exists(self._path):
-            return
-        file = self._opened()
-        if file.size:
-            file.truncate(0)
+
+    def store(self, entries: Iterable[tuple[int, int]]) -> None:
+        """Begin anew with *entries*, in a file that a crash can not tear."""
+        data = b"".join(self._format.pack(*entry) for entry in entries)
+        self._disk.replace(self._path, data)
+        self.forget()
+        self._stored = len(data) // self._format.size
 
     def entry(self, number: int) -> tuple[int, int]:
         first: int

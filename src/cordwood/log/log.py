@@ -73,6 +73,7 @@ class LogState(NamedTuple):
     end_offset: int
     recovery_point: int
     unsynced_from: int
+    unsynced_files: list[File]
 
 
 class Log:
@@ -115,7 +116,7 @@ class Log:
         self._generation = 0
         self._last_sync_ms = now.mono_ms
         self._rolled = False
-        self._unsynced_files: list[File] = []
+        self._unsynced_files = state.unsynced_files
         self.log_start_offset = state.start_offset
         self.end_offset = state.end_offset
         self.recovery_point = state.recovery_point
@@ -152,11 +153,6 @@ class Log:
     def recovery_checkpoint(self) -> int:
         """From here on the log is read after a crash: the base of the first segment not synced with its indexes."""
         return self.unsynced_from
-
-    @property
-    def starts_inside_segment(self) -> bool:
-        """Have records been given up that are still in the first segment?"""
-        return self.log_start_offset > self._bases[0]
 
     @property
     def unflushed_messages(self) -> int:
@@ -355,6 +351,7 @@ class Log:
         else:
             self._epochs_changed()
         self._active.truncate(offset, now.wall_ms)
+        offset = self._active.end_offset()  # less, if there was a gap: the next segment must begin where this one ends
         self._ended_at(offset)
         self.log_start_offset = min(self.log_start_offset, offset)
         start = self.log_start_offset

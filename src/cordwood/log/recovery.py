@@ -9,7 +9,7 @@ from bisect import bisect_right
 
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import CorruptData
-from cordwood.ports import Disk, Instant, Logger
+from cordwood.ports import Disk, File, Instant, Logger
 from cordwood.record.batch import BatchHeader
 
 from .epochs import EpochStart, LeaderEpochs
@@ -61,9 +61,11 @@ class _Opening:
         """What the file of epochs says; None if that is not to be used."""
         self._producers = Producers()
         self._snapshots = SnapshotFiles(disk, directory)
+        self._unsynced: list[File] = []
 
     def open(self, *, clean: bool, recovery_point: int, log_start_offset: int) -> LogState:
         self._load_files()
+        self._drop_before(log_start_offset)
         end_offset = self._trusted_end() if clean else None
         trusted = end_offset is not None
         first = self._number_of(recovery_point)
@@ -90,6 +92,7 @@ class _Opening:
             end_offset=end_offset,
             recovery_point=end_offset if trusted else max(min(recovery_point, end_offset), start_offset),
             unsynced_from=self._segments[-1 if trusted else first].base_offset,
+            unsynced_files=self._unsynced,
         )
 
     def _load_files(self) -> None:
@@ -127,6 +130,11 @@ class _Opening:
             self._epochs_known = False
             self._stored_epochs = None
 
+    def _drop_before(self, log_start_offset: int) -> None:
+        """Remove segments that were let go of already, and whose deletion a crash has undone. They may be damaged."""
+        while len(self._segments) > 1 and self._segments[1].base_offset <= log_start_offset:
+            self._remove(self._segments.pop(0))
+
     def _trusted_end(self) -> int | None:
         """Where the log ends, if its last segment looks as a clean stop leaves it. Found without reading it all."""
         if not self._segments:
@@ -150,7 +158,7 @@ class _Opening:
                 self._drop_after(number)
                 break
             if next_base is not None:
-                segment.seal()
+                self._unsynced += segment.seal()
                 self._producers.end_offset = next_base
                 self._snapshots.save(self._producers.snapshot(), next_base)
         return self._producers.end_offset

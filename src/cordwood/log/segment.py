@@ -82,8 +82,8 @@ class Segment:
         segment._file = disk.open(segment.path(LOG), create=True)
         if segment._file.size:
             segment._file.truncate(0)
-            segment._offsets.reset()
-            segment._times.reset()
+        segment._offsets.reset()
+        segment._times.reset()
         return segment
 
     @classmethod
@@ -241,10 +241,13 @@ class Segment:
             self.file.truncate(self.size)
 
     def restart(self) -> None:
-        """Forget what is known of the batches: ``note`` will be told of each of them again."""
-        self.size = 0
+        """Forget what is known of the batches and empty the indexes: ``note`` will be told of each batch again."""
         self._offsets.reset()
         self._times.reset()
+        self._forget_batches()
+
+    def _forget_batches(self) -> None:
+        self.size = 0
         self._indexes_loaded = True
         self._largest_timestamp = NO_TIMESTAMP
         self._largest_timestamp_offset = self.base_offset
@@ -252,12 +255,30 @@ class Segment:
         self._forget_recent(floor=self.base_offset - 1)
 
     def rebuild_indexes(self) -> None:
-        """Make both indexes anew from the batches' headers."""
+        """Make both indexes anew from the batches' headers, when they turn out to be wrong long after recovery."""
         end = self.size
-        self.restart()
-        for _, header in headers(self.file, 0, end):
-            self.note(header.base_offset, header.last_offset, header.max_timestamp, header.size)
-        assert self.size == end, "the headers cover the file"
+        self._forget_batches()
+        offsets: list[tuple[int, int]] = []
+        times: list[tuple[int, int]] = []
+        since_entry = 0
+        for position, header in headers(self.file, 0, end):
+            if header.max_timestamp > self._largest_timestamp:
+                self._largest_timestamp, self._largest_timestamp_offset = header.max_timestamp, header.last_offset
+            if since_entry > self._index_interval_bytes:
+                offsets.append((header.last_offset - self.base_offset, position))
+                self._append_time(times)
+                since_entry = 0
+            since_entry += header.size
+        self._append_time(times)
+        self._offsets.store(offsets)
+        self._times.store(times)
+        self.size = end
+        self._bytes_since_entry = since_entry
+        self._recent_floor = self.base_offset + RELATIVE_OFFSET_MAX
+
+    def _append_time(self, times: list[tuple[int, int]]) -> None:
+        if self._largest_timestamp > (times[-1][0] if times else NO_TIMESTAMP):
+            times.append((self._largest_timestamp, self._largest_timestamp_offset - self.base_offset))
 
     def mark_deleted(self) -> list[str]:
         """Rename the files, so that a restart does not take them for a segment. Their new paths; open files live on."""
