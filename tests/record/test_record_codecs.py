@@ -67,6 +67,15 @@ def test_snappy_is_written_as_java_reads_it() -> None:
     assert packed.startswith(b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01")
 
 
+def test_lz4_is_written_as_java_reads_it() -> None:
+    packed = bytes(compress(Codec.LZ4, bytes(1_000_000)))
+    flags = packed[4]
+    assert packed.startswith(b"\x04\x22\x4d\x18")
+    assert flags >> 6 == 1
+    assert flags & 0x20, "blocks do not depend on each other"
+    assert not flags & 0x0D, "no content size, no content checksum, no dictionary"
+
+
 def test_gzip_with_a_level_is_gzip() -> None:
     assert zlib.decompress(bytes(compress(Codec.GZIP, b"x" * 500, 9)), wbits=31) == b"x" * 500
 

@@ -43,7 +43,7 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> Buffer:
         case Codec.SNAPPY:
             return _compress_xerial(memoryview(data))
         case Codec.LZ4:
-            return bytes(cramjam.lz4.compress(data, level))
+            return _compress_lz4(data, level)
         case Codec.ZSTD:
             return bytes(cramjam.zstd.compress(data, level))
 
@@ -120,6 +120,13 @@ def _compress_xerial(data: memoryview) -> bytes:
         block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK]))
         parts += (_block_length.pack(len(block)), block)
     return b"".join(parts)
+
+
+def _compress_lz4(data: Buffer, level: int | None) -> bytes:
+    """A frame of blocks that do not depend on each other: Java clients read no others."""
+    compressor = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
+    compressor.compress(bytes(data))
+    return bytes(compressor.finish())
 
 
 def _too_large(codec: Codec, limit: int) -> CorruptData:
