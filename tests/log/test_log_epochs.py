@@ -130,6 +130,18 @@ def test_a_lost_file_is_made_anew_from_the_log() -> None:
     assert bench.log.latest_epoch == 2
 
 
+def test_epochs_that_were_given_up_before_a_crash_undid_the_deletion_are_found_again() -> None:
+    bench = Bench()
+    for epoch in range(4):
+        bench.fill(5, epoch=epoch)
+    bench.sync()
+    bench.disk.replace(FILE, b"0\n1\n3 17\n")
+    for clean in (True, False):
+        bench.open(clean=clean, recovery_point=bench.log.recovery_checkpoint, log_start_offset=2)
+        assert [bench.log.end_offset_for(epoch) for epoch in range(4)] == [(0, 5), (1, 10), (2, 15), (3, 20)]
+        assert bench.log.earliest().leader_epoch == 0
+
+
 def test_epochs_follow_truncation_and_deletion() -> None:
     bench = Bench()
     for epoch in range(5):

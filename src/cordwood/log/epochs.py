@@ -6,7 +6,7 @@ it lacks after a crash stands in the headers of the batches that recovery reads 
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from cordwood.errors import CorruptData
@@ -78,6 +78,10 @@ class LeaderEpochs:
             self._entries.pop()
         self._entries.append(EpochStart(epoch, start_offset))
         return True
+
+    def fill(self, older: Sequence[EpochStart]) -> None:
+        """Put *older* entries, found later, before those that are known."""
+        self._entries = [*older, *(entry for entry in self._entries if not older or entry.epoch > older[-1].epoch)]
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
         """Where the records of *epoch*, or of the nearest one before it, end."""

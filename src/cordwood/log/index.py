@@ -126,9 +126,7 @@ class Index:
         return first < later_first and second <= later_second
 
     def _count_at_most(self, value: int, column: int) -> int:
-        low, high = 0, len(self)
-        if self._stored < high and self.entry(self._stored)[column] <= value:
-            low = self._stored + 1  # the common case: what is searched is young, and its entry in memory
+        low, high = self._bounds(value, column)
         while low < high:
             middle = (low + high) // 2
             if self.entry(middle)[column] <= value:
@@ -136,6 +134,17 @@ class Index:
             else:
                 high = middle
         return low
+
+    def _bounds(self, value: int, column: int) -> tuple[int, int]:
+        """Where to search: what is young is in memory, what was searched last is often near what is searched now."""
+        count = len(self)
+        if self._stored < count and self.entry(self._stored)[column] <= value:
+            return self._stored + 1, count
+        if self._block:
+            first, last = self._block_first, self._block_first + len(self._block) // self._format.size - 1
+            if self.entry(first)[column] <= value < self.entry(last)[column]:
+                return first + 1, last
+        return 0, self._stored
 
     def _read_block(self, number: int) -> None:
         first = number - number % _BLOCK

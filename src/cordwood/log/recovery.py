@@ -16,7 +16,7 @@ from .epochs import EpochStart, LeaderEpochs
 from .log import Log, LogState
 from .names import LEADER_EPOCHS, LEFTOVERS, LOG, SEGMENT_SUFFIXES, SNAPSHOT, offset_of
 from .producers import Producers
-from .replay import reload_producers, replay_batch, reread_epochs
+from .replay import fill_epochs, reload_producers, replay_batch
 from .scan import whole_batches
 from .segment import RELATIVE_OFFSET_MAX, Segment
 from .snapshot import SnapshotFiles
@@ -56,9 +56,8 @@ class _Opening:
         self._logger = logger
         self._segments: list[Segment] = []
         self._epochs = LeaderEpochs(disk, f"{directory}/{LEADER_EPOCHS}")
-        self._epochs_known = True
         self._stored_epochs: tuple[EpochStart, ...] | None = ()
-        """What the file of epochs says; None if that is not to be used."""
+        """What the file of epochs says; None if it can not be read."""
         self._producers = Producers()
         self._snapshots = SnapshotFiles(disk, directory)
         self._unsynced: list[File] = []
@@ -120,14 +119,12 @@ class _Opening:
     def _load_epochs(self, *, exists: bool) -> None:
         path = f"{self._directory}/{LEADER_EPOCHS}"
         if not exists:
-            self._epochs_known = not any(segment.size for segment in self._segments)
             return
         try:
             self._epochs = LeaderEpochs.load(self._disk, path)
             self._stored_epochs = self._epochs.entries
         except CorruptData as error:
             self._say("%s; leader epochs are read from the log", error)
-            self._epochs_known = False
             self._stored_epochs = None
 
     def _drop_before(self, log_start_offset: int) -> None:
@@ -173,12 +170,7 @@ class _Opening:
             start_offset=self._segments[0].base_offset,
             end_offset=base_offset,
         )
-        if self._epochs_known or not first:
-            self._epochs.truncate_from(base_offset)
-            self._epochs_known = True
-        else:
-            reread_epochs(self._epochs, self._segments[:first])
-            self._epochs_known = True
+        self._epochs.truncate_from(base_offset)
 
     def _recover_segment(self, segment: Segment, next_base: int | None) -> bool:
         """Read one segment and make its indexes anew. Is it whole?"""
@@ -226,7 +218,6 @@ class _Opening:
         self._snapshots.keep_between(0, -1)
         self._producers.clear(offset)
         self._epochs.clear()
-        self._epochs_known = True
         interval = self._config.index_interval_bytes
         segment = Segment.create(
             self._disk, self._directory, offset, index_interval_bytes=interval, now_ms=self._now.wall_ms
@@ -239,9 +230,10 @@ class _Opening:
             self._disk.remove(segment.path(suffix))
 
     def _settle_epochs(self, start_offset: int, end_offset: int) -> None:
-        if not self._epochs_known:
-            reread_epochs(self._epochs, self._segments)
         self._epochs.truncate_from(end_offset)
+        earliest = self._epochs.earliest
+        if end_offset > start_offset and (earliest is None or earliest.start_offset > start_offset):
+            fill_epochs(self._epochs, self._segments, start_offset=start_offset, end_offset=end_offset)
         self._epochs.truncate_until(start_offset)
         if self._epochs.entries != self._stored_epochs:
             self._epochs.save()

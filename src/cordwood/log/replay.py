@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from cordwood.ids import NO_LEADER_EPOCH
 from cordwood.record.batch import BatchHeader
 from cordwood.record.control import end_marker
 
-from .epochs import LeaderEpochs
+from .epochs import EpochStart, LeaderEpochs
 from .producers import Producers
 from .scan import headers, read_batch
 from .segment import Segment
@@ -56,10 +57,22 @@ def reload_producers(
     replay_producers(producers, segments, end_offset)
 
 
-def reread_epochs(epochs: LeaderEpochs, segments: Sequence[Segment]) -> None:
-    """Learn all epochs anew from the headers of every batch."""
-    epochs.clear()
-    for segment in segments:
-        for _, header in headers(segment.file, 0, segment.size):
-            if header.leader_epoch > epochs.latest:
-                epochs.assign(header.leader_epoch, header.base_offset)
+def fill_epochs(epochs: LeaderEpochs, segments: Sequence[Segment], *, start_offset: int, end_offset: int) -> None:
+    """Learn from the batches' headers what is not known of the epochs between *start_offset* and *end_offset*."""
+    earliest = epochs.earliest
+    known_from = min(end_offset, earliest.start_offset) if earliest else end_offset
+    found: list[EpochStart] = []
+    for number, segment in enumerate(segments):
+        next_base = segments[number + 1].base_offset if number + 1 < len(segments) else end_offset
+        if next_base > start_offset and segment.base_offset < known_from:
+            _find_epochs(found, segment, start_offset, known_from)
+    epochs.fill(found)
+
+
+def _find_epochs(found: list[EpochStart], segment: Segment, start_offset: int, known_from: int) -> None:
+    for _, header in headers(segment.file, 0, segment.size):
+        if header.base_offset >= known_from:
+            return
+        is_new = header.leader_epoch > (found[-1].epoch if found else NO_LEADER_EPOCH)
+        if is_new and header.last_offset >= start_offset:
+            found.append(EpochStart(header.leader_epoch, max(header.base_offset, start_offset)))

@@ -346,6 +346,9 @@ class Segment:
     def _load_indexes(self) -> None:
         if self._indexes_loaded:
             return
+        if not self.size:
+            self.restart()
+            return
         try:
             self._offsets.load()
             self._times.load()
