@@ -6,7 +6,7 @@ import time
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from cordwood.client.connect import ANSWER_TIMEOUT_S, ClientError, Cluster, cause, metadata, sentence
+from cordwood.client.connect import ANSWER_TIMEOUT_S, ClientError, Cluster, cause, one_topic, sentence
 
 from .options import add_cluster_options, pairs, positive, whole_number
 from .position import HELP, Position, Where, parse_position
@@ -78,7 +78,7 @@ def _report(error: KafkaError) -> None:
 
 
 def _partitions(consumer: Consumer, topic: str, only: int | None) -> list[TopicPartition]:
-    known = sorted(metadata(consumer, topic).topics[topic].partitions)
+    known = sorted(one_topic(consumer, topic, patience_s=1).partitions)
     if only is not None and only not in known:
         raise ClientError(f"{topic} has no partition {only}; it has 0 to {len(known) - 1}")
     return [TopicPartition(topic, partition) for partition in known if only in (None, partition)]

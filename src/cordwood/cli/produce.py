@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from cordwood.client.connect import ClientError, Cluster, cause, metadata, sentence
+from cordwood.client.connect import ClientError, Cluster, cause, one_topic, sentence
 
 from .options import add_cluster_options, pairs, whole_number
 from .progress import Progress
@@ -38,8 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
         linger_ms=20,
         enable_idempotence=arguments.acks == "all",
     )
-    found = metadata(producer, arguments.topic).topics[arguments.topic]
-    if arguments.partition is not None and found.partitions and arguments.partition not in found.partitions:
+    found = one_topic(producer, arguments.topic, patience_s=5)
+    if arguments.partition is not None and arguments.partition not in found.partitions:
         raise ClientError(
             f"{arguments.topic} has no partition {arguments.partition}; it has 0 to {len(found.partitions) - 1}"
         )

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (
@@ -15,7 +16,16 @@ from confluent_kafka.admin import (
     TopicMetadata,
 )
 
-from cordwood.client.connect import ANSWER_TIMEOUT_S, ClientError, Cluster, cause, metadata, sentence, unknown_topic
+from cordwood.client.connect import (
+    ANSWER_TIMEOUT_S,
+    ClientError,
+    Cluster,
+    all_topics,
+    cause,
+    one_topic,
+    sentence,
+    unknown_topic,
+)
 
 from .options import add_cluster_options, pairs, positive
 from .table import print_table
@@ -71,6 +81,8 @@ def _create(admin: AdminClient, arguments: argparse.Namespace) -> int:
     for name, future in admin.create_topics(new, request_timeout=ANSWER_TIMEOUT_S).items():
         error = _error(future)
         if error is None:
+            with suppress(ClientError):  # it is there; whether everybody knows by now is another matter
+                one_topic(admin, name, patience_s=5)
             print(f"created {name}")
         elif error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise ClientError(f"{name} was not created: {sentence(error)}")
@@ -80,7 +92,7 @@ def _create(admin: AdminClient, arguments: argparse.Namespace) -> int:
 
 
 def _list(admin: AdminClient, arguments: argparse.Namespace) -> int:
-    found = metadata(admin).topics
+    found = all_topics(admin)
     names = sorted(name for name in found if arguments.internal or not name.startswith("__"))
     if arguments.long:
         print_table(["topic", "partitions", "replicas"], ([n, *_shape(found[n])] for n in names))
@@ -96,7 +108,7 @@ def _shape(topic: TopicMetadata) -> list[str]:
 
 
 def _describe(admin: AdminClient, arguments: argparse.Namespace) -> int:
-    known = metadata(admin).topics
+    known = all_topics(admin)
     for position, name in enumerate(arguments.topics):
         if name not in known:
             raise unknown_topic(name)

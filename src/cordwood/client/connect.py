@@ -6,17 +6,21 @@ and in words, so the first thing done here is to knock at the door.
 
 import logging
 import socket
+import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, ClusterMetadata
+from confluent_kafka.admin import AdminClient, TopicMetadata
 
 from cordwood.errors import CordwoodError
 
 KNOCK_TIMEOUT_S = 3.0
 ANSWER_TIMEOUT_S = 10.0
+RETRY_S = 0.1
+NEW_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE)
 
 
 C = TypeVar("C")
@@ -121,24 +125,48 @@ def cause(exception: KafkaException) -> KafkaError:
     return error
 
 
-def metadata(client: AdminClient | Consumer | Producer, topic: str | None = None) -> ClusterMetadata:
-    """The cluster's topics and brokers, or those of one topic.
+def all_topics(client: AdminClient | Consumer | Producer) -> dict[str, TopicMetadata]:
+    """The cluster's topics by name.
 
     Raises:
-        ClientError: there is no such topic, or the cluster did not answer.
+        ClientError: the cluster did not answer.
     """
     try:
-        if topic is None:
-            return client.list_topics(timeout=ANSWER_TIMEOUT_S)
-        found = client.list_topics(topic, timeout=ANSWER_TIMEOUT_S)
+        return client.list_topics(timeout=ANSWER_TIMEOUT_S).topics
     except KafkaException as exception:
         raise ClientError(sentence(cause(exception))) from None
-    error = found.topics[topic].error
+
+
+def one_topic(client: AdminClient | Consumer | Producer, topic: str, *, patience_s: float) -> TopicMetadata:
+    """A topic's partitions, once they are all led by somebody.
+
+    A new topic takes Kafka a moment: until its brokers have heard of it, they say that there is none.
+
+    Raises:
+        ClientError: there is no such topic after all, or the cluster did not answer.
+    """
+    deadline_s = time.monotonic() + patience_s
+    pause = threading.Event()
+    while True:
+        found = _asked(client, topic)
+        error = found.error
+        if error is None and all(p.leader >= 0 for p in found.partitions.values()):
+            return found
+        if time.monotonic() > deadline_s or (error is not None and error.code() not in NEW_TOPIC):
+            break
+        pause.wait(RETRY_S)
     if error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
         raise unknown_topic(topic)
     if error is not None and error.code() != KafkaError.LEADER_NOT_AVAILABLE:
         raise ClientError(f"{topic or 'an empty name'}: {sentence(error)}")
     return found
+
+
+def _asked(client: AdminClient | Consumer | Producer, topic: str) -> TopicMetadata:
+    try:
+        return client.list_topics(topic, timeout=ANSWER_TIMEOUT_S).topics[topic]
+    except KafkaException as exception:
+        raise ClientError(sentence(cause(exception))) from None
 
 
 def unknown_topic(topic: str) -> ClientError:
