@@ -311,7 +311,8 @@ class Harness:
     def append(self, topic: str, *values: bytes, partition: int = 0) -> int:
         """Produce one batch on a connection of its own; its first offset."""
         client = self.connect()
-        answer = produced(client.ask(produce(topic, batch(*values), partition=partition), 9, ProduceResponse))
+        data = batch(*values, timestamp=self.now.wall_ms)
+        answer = produced(client.ask(produce(topic, data, partition=partition), 9, ProduceResponse))
         assert answer.error_code == Error.NONE, answer
         client.disconnect()
         return answer.base_offset

@@ -12,7 +12,7 @@ from cordwood.cluster.image import Delta, MetadataImage, PartitionInfo, TopicInf
 from cordwood.cluster.layout import deleted_topic_path
 from cordwood.config import TopicConfig
 from cordwood.effects import Remove
-from cordwood.errors import Error, Refused, StorageError
+from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.ids import NodeId, TopicId, TopicName, TopicPartition
 from cordwood.log.directory import LogDirectory
 from cordwood.log.log import Log
@@ -178,7 +178,7 @@ class Replicas:
         start = partition.log.log_start_offset
         try:
             files = partition.log.delete_old_segments(now, high_watermark=partition.high_watermark)
-        except StorageError as error:
+        except (StorageError, CorruptData) as error:
             self._logger.error("old segments of %s could not be deleted: %s", partition.name, error)
             return
         if partition.log.log_start_offset != start:

@@ -41,7 +41,8 @@ class Timers:
         return timer
 
     def every(self, period_ms: int, action: Action, *, now: Instant) -> None:
-        """Repeat *action*, each time *period_ms* after it last ran."""
+        """Repeat *action*, each time *period_ms* after it last ran, but no more than once in a millisecond."""
+        period_ms = max(period_ms, 1)
 
         def run(moment: Instant) -> None:
             self.at(moment.mono_ms + period_ms, run)

@@ -42,6 +42,8 @@ def _replaced(broker: "Broker", resource: AlterConfigsRequestResource) -> dict[s
     for config in resource.configs:
         if config.value is None:
             raise Refused(Error.INVALID_REQUEST, f"{config.name} has no value.")
+        if config.name in texts:
+            raise Refused(Error.INVALID_REQUEST, f"{config.name} is given twice.")
         texts[config.name] = config.value
     layers = broker.settings.layers
     if resource.resource_type == TOPIC:

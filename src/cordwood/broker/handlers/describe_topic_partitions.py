@@ -26,10 +26,10 @@ def handle(broker: "Broker", call: Call, request: DescribeTopicPartitionsRequest
     names = sorted({topic.name for topic in request.topics}) or sorted(broker.image.topics)
     cursor = request.cursor
     if cursor is not None:
+        if cursor.partition_index < 0 or (request.topics and cursor.topic_name not in names):
+            refused = [_refusal(topic.name, Error.INVALID_REQUEST) for topic in request.topics]
+            return DescribeTopicPartitionsResponse(topics=refused)
         names = [name for name in names if name >= cursor.topic_name]
-        if cursor.partition_index < 0:
-            raise_first = [_refusal(cursor.topic_name, Error.INVALID_REQUEST)]
-            return DescribeTopicPartitionsResponse(topics=raise_first)
     room = max(1, min(request.response_partition_limit, broker.config.max_request_partition_size_limit))
     response = DescribeTopicPartitionsResponse()
     for name in names:

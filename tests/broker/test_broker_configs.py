@@ -1,0 +1,370 @@
+"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs, ListConfigResources."""
+
+import pytest
+
+from broker.harness import Client, Harness
+from cordwood.errors import Error, StorageError
+from cordwood.ids import TopicName
+from cordwood.wire.messages import (
+    AlterConfigsRequest,
+    AlterConfigsRequestConfig,
+    AlterConfigsRequestResource,
+    AlterConfigsResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsRequestResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResponseConfig,
+    DescribeConfigsResponseResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestConfig,
+    IncrementalAlterConfigsRequestResource,
+    IncrementalAlterConfigsResponse,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+OF_TOPIC, OF_BROKER, OF_CLUSTER, STATIC, DEFAULT = 1, 2, 3, 4, 5
+
+Answer = tuple[int, str | None]
+
+
+def describe(
+    client: Client,
+    kind: int,
+    name: str,
+    keys: list[str] | None = None,
+    *,
+    version: int = 4,
+    synonyms: bool = False,
+    documentation: bool = False,
+) -> DescribeConfigsResponseResource:
+    wanted = DescribeConfigsRequestResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+    request = DescribeConfigsRequest(resources=[wanted], include_synonyms=synonyms, include_documentation=documentation)
+    (answer,) = client.ask(request, version, DescribeConfigsResponse).results
+    assert (answer.resource_type, answer.resource_name) == (kind, name)
+    return answer
+
+
+def entry(client: Client, kind: int, name: str, key: str, *, synonyms: bool = False) -> DescribeConfigsResponseConfig:
+    (found,) = describe(client, kind, name, [key], synonyms=synonyms).configs
+    return found
+
+
+def incremental(
+    client: Client, kind: int, name: str, *changes: tuple[str, int, str | None], validate_only: bool = False
+) -> Answer:
+    resource = IncrementalAlterConfigsRequestResource(
+        resource_type=kind,
+        resource_name=name,
+        configs=[
+            IncrementalAlterConfigsRequestConfig(name=key, config_operation=operation, value=value)
+            for key, operation, value in changes
+        ],
+    )
+    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+    (answer,) = client.ask(request, 1, IncrementalAlterConfigsResponse).responses
+    assert (answer.resource_type, answer.resource_name) == (kind, name)
+    return answer.error_code, answer.error_message
+
+
+def replace(
+    client: Client, kind: int, name: str, *texts: tuple[str, str | None], version: int = 2, validate_only: bool = False
+) -> Answer:
+    resource = AlterConfigsRequestResource(
+        resource_type=kind,
+        resource_name=name,
+        configs=[AlterConfigsRequestConfig(name=key, value=value) for key, value in texts],
+    )
+    request = AlterConfigsRequest(resources=[resource], validate_only=validate_only)
+    (answer,) = client.ask(request, version, AlterConfigsResponse).responses
+    assert (answer.resource_type, answer.resource_name) == (kind, name)
+    return answer.error_code, answer.error_message
+
+
+# ---------------------------------------------------------------------- describing
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize("keys", [None, []])
+def test_all_settings_of_a_topic_are_described(version: int, keys: list[str] | None) -> None:
+    harness = Harness()
+    harness.topic("t", retention_ms=1234)
+    answer = describe(harness.connect(), TOPIC, "t", keys, version=version)
+    assert answer.error_code == Error.NONE
+    by_name = {config.name: config for config in answer.configs}
+    assert len(by_name) > 25
+    assert (by_name["retention.ms"].value, by_name["retention.ms"].config_source) == ("1234", OF_TOPIC)
+    assert (by_name["segment.bytes"].value, by_name["segment.bytes"].config_source) == ("1073741824", DEFAULT)
+    assert by_name["retention.ms"].config_type == (5 if version >= 3 else 0)
+    assert by_name["retention.ms"].synonyms == []
+    assert by_name["retention.ms"].documentation is None
+    assert not by_name["retention.ms"].read_only
+
+
+def test_named_settings_are_described_and_unknown_names_left_out() -> None:
+    harness = Harness()
+    harness.topic("t")
+    answer = describe(harness.connect(), TOPIC, "t", ["cleanup.policy", "no.such.thing"])
+    assert [config.name for config in answer.configs] == ["cleanup.policy"]
+
+
+def test_documentation_comes_if_asked_for() -> None:
+    harness = Harness()
+    harness.topic("t")
+    answer = describe(harness.connect(), TOPIC, "t", ["cleanup.policy"], documentation=True)
+    assert answer.configs[0].documentation
+
+
+def test_synonyms_show_every_place_a_value_could_come_from() -> None:
+    harness = Harness(log_retention_ms=500)
+    harness.topic("t", retention_ms=1234)
+    client = harness.connect()
+    incremental(client, BROKER, "", ("log.retention.ms", SET, "600"))
+    incremental(client, BROKER, "1", ("log.retention.ms", SET, "700"))
+    found = entry(client, TOPIC, "t", "retention.ms", synonyms=True)
+    assert found.value == "1234"
+    assert [(s.name, s.value, s.source) for s in found.synonyms] == [
+        ("retention.ms", "1234", OF_TOPIC),
+        ("log.retention.ms", "700", OF_BROKER),
+        ("log.retention.ms", "600", OF_CLUSTER),
+        ("log.retention.ms", "500", STATIC),
+        ("log.retention.hours", "168", DEFAULT),
+    ]
+
+
+def test_a_broker_is_described_by_its_number() -> None:
+    harness = Harness(node_id=7, num_partitions=3)
+    found = entry(harness.connect(), BROKER, "7", "num.partitions")
+    assert (found.value, found.config_source, found.read_only) == ("3", STATIC, True)
+
+
+def test_no_name_describes_what_was_altered_for_all_brokers() -> None:
+    harness = Harness()
+    client = harness.connect()
+    assert describe(client, BROKER, "").configs == []
+    incremental(client, BROKER, "", ("log.retention.ms", SET, "600"))
+    (found,) = describe(client, BROKER, "").configs
+    assert (found.name, found.value, found.config_source) == ("log.retention.ms", "600", OF_CLUSTER)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "error"),
+    [
+        (TOPIC, "no", Error.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC, "a b", Error.INVALID_TOPIC),
+        (BROKER, "2", Error.INVALID_REQUEST),
+        (BROKER, "x", Error.INVALID_REQUEST),
+        (0, "t", Error.INVALID_REQUEST),
+        (GROUP, "g", Error.INVALID_REQUEST),
+        (99, "t", Error.INVALID_REQUEST),
+    ],
+)
+def test_what_has_no_settings_is_refused_everywhere(kind: int, name: str, error: Error) -> None:
+    harness = Harness()
+    client = harness.connect()
+    answer = describe(client, kind, name)
+    assert answer.error_code == error
+    assert answer.error_message
+    assert answer.configs == []
+    assert incremental(client, kind, name, ("retention.ms", SET, "1"))[0] == error
+    assert replace(client, kind, name, ("retention.ms", "1"))[0] == error
+
+
+# ---------------------------------------------------------------------- altering
+
+
+def test_an_altered_setting_takes_effect_on_the_live_log_and_stays() -> None:
+    harness = Harness()
+    harness.topic("t", partitions=2, max_message_bytes=5000)
+    client = harness.connect()
+    assert incremental(client, TOPIC, "t", ("retention.ms", SET, "77")) == (Error.NONE, None)
+    for partition in range(2):
+        assert harness.partition("t", partition).log.config.retention_ms == 77
+        assert harness.partition("t", partition).log.config.max_message_bytes == 5000
+    harness.kill()
+    harness.start()
+    assert harness.partition("t").log.config.retention_ms == 77
+
+
+def test_a_deleted_setting_falls_back_to_the_brokers() -> None:
+    harness = Harness(log_retention_ms=500)
+    harness.topic("t", retention_ms=77)
+    client = harness.connect()
+    assert incremental(client, TOPIC, "t", ("retention.ms", DELETE, None)) == (Error.NONE, None)
+    assert harness.partition("t").log.config.retention_ms == 500
+
+
+def test_lists_grow_and_shrink() -> None:
+    harness = Harness()
+    harness.topic("t")
+    client = harness.connect()
+    incremental(client, TOPIC, "t", ("cleanup.policy", APPEND, "compact"))
+    assert harness.partition("t").log.config.cleanup_policy == ("delete", "compact")
+    incremental(client, TOPIC, "t", ("cleanup.policy", SUBTRACT, "delete"))
+    assert harness.partition("t").log.config.cleanup_policy == ("compact",)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (("no.such.thing", SET, "1"), Error.INVALID_CONFIG),
+        (("retention.ms", SET, "soon"), Error.INVALID_CONFIG),
+        (("retention.ms", SET, None), Error.INVALID_REQUEST),
+        (("retention.ms", APPEND, "1"), Error.INVALID_CONFIG),
+        (("retention.ms", 9, "1"), Error.INVALID_REQUEST),
+    ],
+)
+def test_a_bad_change_changes_nothing(change: tuple[str, int, str | None], error: Error) -> None:
+    harness = Harness()
+    harness.topic("t")
+    client = harness.connect()
+    code, message = incremental(client, TOPIC, "t", ("max.message.bytes", SET, "9"), change)
+    assert code == error
+    assert message
+    assert harness.broker.image.topics[TopicName("t")].config == {}
+
+
+def test_a_setting_changed_twice_in_one_request_is_refused() -> None:
+    harness = Harness()
+    harness.topic("t")
+    client = harness.connect()
+    twice = ("retention.ms", SET, "1"), ("retention.ms", SET, "2")
+    assert incremental(client, TOPIC, "t", *twice)[0] == Error.INVALID_REQUEST
+    assert replace(client, TOPIC, "t", ("retention.ms", "1"), ("retention.ms", "2"))[0] == Error.INVALID_REQUEST
+    assert harness.broker.image.topics[TopicName("t")].config == {}
+
+
+def test_validation_alters_nothing() -> None:
+    harness = Harness()
+    harness.topic("t")
+    client = harness.connect()
+    assert incremental(client, TOPIC, "t", ("retention.ms", SET, "1"), validate_only=True) == (0, None)
+    assert replace(client, TOPIC, "t", ("retention.ms", "1"), validate_only=True) == (0, None)
+    assert incremental(client, TOPIC, "t", ("retention.ms", SET, "x"), validate_only=True)[0] == Error.INVALID_CONFIG
+    assert harness.broker.image.topics[TopicName("t")].config == {}
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_the_old_way_replaces_everything(version: int) -> None:
+    harness = Harness()
+    harness.topic("t", retention_ms=5, max_message_bytes=9)
+    client = harness.connect()
+    assert replace(client, TOPIC, "t", ("retention.bytes", "7"), version=version) == (Error.NONE, None)
+    assert harness.broker.image.topics[TopicName("t")].config == {"retention.bytes": "7"}
+    assert replace(client, TOPIC, "t", ("retention.bytes", None), version=version)[0] == Error.INVALID_REQUEST
+
+
+def test_resources_are_altered_each_by_itself_and_none_twice() -> None:
+    harness = Harness()
+    harness.topic("a")
+    harness.topic("b")
+
+    def resource(name: str, value: str) -> IncrementalAlterConfigsRequestResource:
+        change = IncrementalAlterConfigsRequestConfig(name="retention.ms", config_operation=SET, value=value)
+        return IncrementalAlterConfigsRequestResource(resource_type=TOPIC, resource_name=name, configs=[change])
+
+    request = IncrementalAlterConfigsRequest(
+        resources=[resource("a", "1"), resource("no", "1"), resource("b", "2"), resource("b", "3")]
+    )
+    response = harness.connect().ask(request, 1, IncrementalAlterConfigsResponse)
+    assert {r.resource_name: r.error_code for r in response.responses} == {
+        "a": Error.NONE,
+        "no": Error.UNKNOWN_TOPIC_OR_PARTITION,
+        "b": Error.INVALID_REQUEST,
+    }
+    assert harness.partition("a").log.config.retention_ms == 1
+
+
+def test_two_clients_that_alter_one_topic_do_not_undo_each_other() -> None:
+    harness = Harness()
+    harness.topic("t")
+    harness.hold_metadata = True
+    clients = [harness.connect(), harness.connect()]
+    for client, key in zip(clients, ("retention.ms", "retention.bytes"), strict=True):
+        change = IncrementalAlterConfigsRequestConfig(name=key, config_operation=SET, value="5")
+        resource = IncrementalAlterConfigsRequestResource(resource_type=TOPIC, resource_name="t", configs=[change])
+        client.send(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    harness.release()
+    assert harness.broker.image.topics[TopicName("t")].config == {"retention.bytes": "5", "retention.ms": "5"}
+
+
+def test_a_store_that_fails_is_told_for_every_resource() -> None:
+    harness = Harness()
+    harness.topic("t")
+    client = harness.connect()
+    harness.store_error = StorageError("full")
+    assert incremental(client, TOPIC, "t", ("retention.ms", SET, "1")) == (Error.UNKNOWN_SERVER_ERROR, "full")
+    assert replace(client, TOPIC, "t", ("retention.ms", "1")) == (Error.UNKNOWN_SERVER_ERROR, "full")
+
+
+# ---------------------------------------------------------------------- a broker's settings
+
+
+def test_a_brokers_altered_setting_takes_effect_on_all_logs_that_have_none_of_their_own() -> None:
+    harness = Harness()
+    harness.topic("own", retention_ms=5)
+    harness.topic("default")
+    client = harness.connect()
+    assert incremental(client, BROKER, "", ("log.retention.ms", SET, "600")) == (Error.NONE, None)
+    assert harness.partition("own").log.config.retention_ms == 5
+    assert harness.partition("default").log.config.retention_ms == 600
+    assert replace(client, BROKER, "1", ("log.retention.ms", "700")) == (Error.NONE, None)
+    assert harness.partition("default").log.config.retention_ms == 700
+    harness.kill()
+    harness.start()
+    assert harness.partition("default").log.config.retention_ms == 700
+    assert incremental(harness.connect(), BROKER, "1", ("log.retention.ms", DELETE, None)) == (Error.NONE, None)
+    assert harness.partition("default").log.config.retention_ms == 600
+
+
+def test_a_limit_on_connections_can_be_altered_while_running() -> None:
+    harness = Harness()
+    client = harness.connect()
+    incremental(client, BROKER, "", ("max.connections", SET, "1"))
+    assert harness.try_connect() is None
+
+
+@pytest.mark.parametrize(
+    "change", [("node.id", SET, "9"), ("no.such.thing", SET, "9"), ("log.retention.ms", SET, "soon")]
+)
+def test_what_can_not_be_altered_while_running_is_refused(change: tuple[str, int, str]) -> None:
+    harness = Harness()
+    code, message = incremental(harness.connect(), BROKER, "1", change)
+    assert code == Error.INVALID_REQUEST
+    assert message
+    assert harness.broker.image.broker_configs == {}
+
+
+# ---------------------------------------------------------------------- listing
+
+
+def test_version_0_asks_for_client_metrics_of_which_there_are_none() -> None:
+    harness = Harness()
+    harness.topic("t")
+    response = harness.connect().ask(ListConfigResourcesRequest(), 0, ListConfigResourcesResponse)
+    assert (response.error_code, response.config_resources) == (Error.NONE, [])
+
+
+@pytest.mark.parametrize(
+    ("kinds", "found"),
+    [
+        ([TOPIC], [(TOPIC, "a"), (TOPIC, "b")]),
+        ([BROKER], [(BROKER, "1")]),
+        ([GROUP, BROKER_LOGGER], [(BROKER_LOGGER, "1")]),
+        ([], [(TOPIC, "a"), (TOPIC, "b"), (BROKER, "1"), (BROKER_LOGGER, "1")]),
+    ],
+)
+def test_what_has_settings_is_listed(kinds: list[int], found: list[tuple[int, str]]) -> None:
+    harness = Harness()
+    harness.topic("b")
+    harness.topic("a")
+    request = ListConfigResourcesRequest(resource_types=kinds)
+    response = harness.connect().ask(request, 1, ListConfigResourcesResponse)
+    assert [(r.resource_type, r.resource_name) for r in response.config_resources] == found
+
+
+def test_kinds_that_nobody_knows_are_refused() -> None:
+    response = Harness().connect().ask(ListConfigResourcesRequest(resource_types=[3]), 1, ListConfigResourcesResponse)
+    assert response.error_code == Error.UNSUPPORTED_VERSION
