@@ -175,6 +175,19 @@ def test_records_survive_a_crash_of_the_whole_directory() -> None:
         assert ends == [3, 8, 13]
 
 
+def test_a_log_that_came_back_shorter_is_read_whole_after_the_next_crash() -> None:
+    disk = SimDisk(Random(1))
+    directory = opened(disk)
+    log = directory.open(tp("t", 0), ID, TINY, now=NOW)
+    append(log, 30)
+    close(directory, {tp("t", 0): log})
+    log = opened(disk).open(tp("t", 0), ID, TINY, now=NOW)
+    log.truncate(2, NOW)
+    log = opened(disk).open(tp("t", 0), ID, TINY, now=NOW)
+    assert log.end_offset == 2
+    assert disk.read(RECOVERY_POINTS) == b"0\n0\n"
+
+
 def test_a_partition_that_is_set_aside_is_one_no_more() -> None:
     disk = SimDisk(Random(1))
     directory = opened(disk)

@@ -208,6 +208,8 @@ class LogMachine(RuleBasedStateMachine):
         assert matching, "a first part of what was"
         assert log.end_offset >= self.safe, "what was synced is there"
         self.batches = [batch for batch in matching[-1] if batch.last < log.end_offset]
+        if recovery_point > log.end_offset:
+            self.write_checkpoint()  # as the log directory does
         self.epoch = max(self.epoch, log.latest_epoch)
         self.forget_sequences()
 

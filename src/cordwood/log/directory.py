@@ -94,17 +94,21 @@ class LogDirectory:
         if name in self._checkpointed and not self._disk.exists(path):
             self._forget(name)
         was_clean = self.was_clean and name in self._recovery_points
+        recovery_point = self._recovery_points.pop(name, 0)
         log = open_log(
             self._disk,
             path,
             config,
             now=now,
             clean=was_clean,
-            recovery_point=self._recovery_points.pop(name, 0),
+            recovery_point=recovery_point,
             log_start_offset=self._log_starts.pop(name, 0),
             decompressed_bytes_max=self._decompressed_bytes_max,
             logger=self._logger,
         )
+        if recovery_point > log.end_offset:
+            # The log came back shorter than it was. What is written from now on must not count as synced.
+            self.lower_recovery_point(name)
         if self._topic_id_of(path) != topic_id:
             log.sync_too(write_unsynced(self._disk, f"{path}/{PARTITION_METADATA}", encode_topic_id(topic_id)))
         return log
@@ -116,14 +120,22 @@ class LogDirectory:
         self._disk.rename(str(name), path)
         return path
 
+    def lower_recovery_point(self, name: TopicPartition) -> None:
+        """Have all of a log read after a crash. To be called when it was truncated, before anything is appended."""
+        self._erase(RECOVERY_POINTS, name)
+
     def _forget(self, name: TopicPartition) -> None:
         """A topic of that name was there before. Its checkpoints must not be taken for the new one's after a crash."""
-        for path, offsets in ((RECOVERY_POINTS, self._recovery_points), (LOG_STARTS, self._log_starts)):
-            offsets.pop(name, None)
-            stored = self._read_offsets(path)
-            if stored.pop(name, None) is not None:
-                self._disk.replace(path, _encoded(stored))
+        self._recovery_points.pop(name, None)
+        self._log_starts.pop(name, None)
+        self._erase(LOG_STARTS, name)
+        self._erase(RECOVERY_POINTS, name)
         self._checkpointed.discard(name)
+
+    def _erase(self, path: str, name: TopicPartition) -> None:
+        stored = self._read_offsets(path)
+        if stored.pop(name, None) is not None:
+            self._disk.replace(path, _encoded(stored))
         self._prepared = False  # what was prepared may still name it
 
     def keep_stray(self, name: TopicPartition, topic_id: TopicId | None) -> str:

@@ -78,7 +78,16 @@ class Index:
         return first, second
 
     def last(self) -> tuple[int, int] | None:
-        return self.entry(len(self) - 1) if len(self) else None
+        if self._tail:
+            first: int
+            second: int
+            first, second = self._format.unpack_from(self._tail, len(self._tail) - self._format.size)
+            return first, second
+        return self.entry(self._stored - 1) if self._stored else None
+
+    def has(self, count: int) -> bool:
+        """Are there *count* entries? Asked for every batch, and nearly always answered by the first look."""
+        return self._stored + _GROUP >= count and len(self) >= count
 
     def add(self, first: int, second: int) -> None:
         self._tail += self._format.pack(first, second)

@@ -333,7 +333,11 @@ class Log:
         return [path for segment in deleted for path in segment.mark_deleted()]
 
     def truncate(self, offset: int, now: Instant) -> list[str]:
-        """Drop the records from *offset* on, and those in one batch with it; the paths of files to be removed later."""
+        """Drop the records from *offset* on, and those in one batch with it; the paths of files to be removed later.
+
+        If ``end_offset`` is then less than the recovery point that the last checkpoint has, the checkpoint must be
+        lowered before anything is appended (``LogDirectory.lower_recovery_point``).
+        """
         if offset >= self.end_offset:
             if self._epochs.truncate_from(self.end_offset):
                 self._epochs_changed()

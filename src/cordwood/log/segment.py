@@ -210,8 +210,8 @@ class Segment:
         return (
             self.size > config.segment_bytes - size
             or self._waited_ms(max_timestamp, now_ms) > config.segment_ms - self._jitter_ms(config)
-            or len(self._offsets) >= config.segment_index_bytes // OFFSET_ENTRY.size
-            or len(self._times) >= config.segment_index_bytes // TIME_ENTRY.size - 1
+            or self._offsets.has(config.segment_index_bytes // OFFSET_ENTRY.size)
+            or self._times.has(config.segment_index_bytes // TIME_ENTRY.size - 1)
         )
 
     def seal(self) -> list[File]:
