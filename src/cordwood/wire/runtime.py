@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from uuid import UUID, SafeUUID
 
 from cordwood.errors import ProtocolError
@@ -98,8 +99,12 @@ _int_from_bytes = int.from_bytes
 _UNKNOWN = SafeUUID.unknown
 
 
+@lru_cache(maxsize=4096)
 def make_uuid(data: bytes) -> UUID:
-    """A UUID of its 16 bytes, without the checks that make UUID's constructor take a microsecond."""
+    """A UUID of its 16 bytes, without the checks that make UUID's constructor take a microsecond.
+
+    Topic ids come again and again, and two equal ones that are one object compare without a call.
+    """
     made = _new(UUID)
     _set_int(made, _int_from_bytes(data, "big"))
     _set_is_safe(made, _UNKNOWN)
