@@ -143,14 +143,23 @@ def plan_partitions(
         raise Refused(Error.INVALID_PARTITIONS, f"Topic '{topic.name}' already has {present} partitions.")
     if count > PARTITIONS_MAX:
         raise Refused(Error.INVALID_PARTITIONS, f"A topic has at most {PARTITIONS_MAX} partitions, not {count}.")
+    replicas = len(topic.partitions[0].replicas)
     if manual is None:
-        replicas = min(len(topic.partitions[0].replicas), len(brokers))
-        return place(brokers, partitions=count, replicas=replicas, start=0)[present:]
+        if replicas > len(brokers):
+            raise Refused(
+                Error.INVALID_REPLICATION_FACTOR,
+                f"Replication factor {replicas} is not possible with {len(brokers)} live broker(s).",
+            )
+        first = topic.partitions[0].replicas[0]
+        start = brokers.index(first) if first in brokers else 0
+        return place(brokers, partitions=count, replicas=replicas, start=start)[present:]
     if len(manual) != count - present:
         raise Refused(
             Error.INVALID_REPLICA_ASSIGNMENT,
             f"{count - present} partitions are to be added, but {len(manual)} assignments are given.",
         )
+    if any(len(nodes) != replicas for nodes in manual):
+        raise Refused(Error.INVALID_REPLICA_ASSIGNMENT, f"Topic '{topic.name}' has {replicas} replica(s) of each.")
     return check_assignment(dict(enumerate(manual, present)), brokers, first=present)
 
 

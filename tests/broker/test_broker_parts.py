@@ -1,0 +1,173 @@
+"""Timers, proposals and fetch sessions by themselves: what no request can bring about, or only by luck."""
+
+from random import Random
+
+import pytest
+
+from broker.harness import START
+from cordwood.broker.fetch_sessions import FetchSessions, Reader, Waiter
+from cordwood.broker.producer_ids import ProducerIds
+from cordwood.broker.proposals import Proposals
+from cordwood.broker.timers import NEVER, Timers
+from cordwood.cluster.layout import PRODUCER_ID_BLOCK_SIZE
+from cordwood.effects import Effect, WriteMetadata
+from cordwood.errors import Error, Refused, StoreConflict
+from cordwood.ids import TopicName
+from cordwood.ports import Create, Delete, Instant, StoreOp
+
+
+def at(ms: int) -> Instant:
+    return Instant(0, ms)
+
+
+# ---------------------------------------------------------------------- timers
+
+
+def test_timers_run_in_the_order_of_their_deadlines() -> None:
+    timers, ran = Timers(), []
+    for deadline, name in ((30, "c"), (10, "a"), (20, "b"), (10, "a, set later")):
+        timers.at(deadline, lambda _, name=name: ran.append(name))  # type: ignore[misc]
+    assert timers.due_ms == 10
+    timers.run_due(at(20))
+    assert ran == ["a", "a, set later", "b"]
+    assert timers.due_ms == 30
+    assert len(timers) == 1
+
+
+def test_a_cancelled_timer_does_nothing_and_goes() -> None:
+    timers, ran = Timers(), []
+    timers.at(10, lambda _: ran.append("cancelled")).cancel()
+    timers.at(20, lambda _: ran.append("kept"))
+    timers.run_due(at(5))
+    assert (timers.due_ms, len(timers)) == (20, 1)
+    timers.run_due(at(20))
+    assert ran == ["kept"]
+    assert timers.due_ms == NEVER
+
+
+def test_a_timer_may_set_another_that_is_due_too() -> None:
+    timers, ran = Timers(), []
+    timers.at(10, lambda now: timers.at(now.mono_ms, lambda _: ran.append("inner")) and None)
+    timers.run_due(at(10))
+    assert ran == ["inner"]
+
+
+def test_a_repeated_timer_counts_from_when_it_ran() -> None:
+    timers, ran = Timers(), []
+    timers.every(10, lambda now: ran.append(now.mono_ms), now=at(0))
+    timers.run_due(at(9))
+    timers.run_due(at(37))
+    timers.run_due(at(46))
+    timers.run_due(at(47))
+    assert ran == [37, 47]
+
+
+# ---------------------------------------------------------------------- proposals
+
+
+class Proposed:
+    """A proposal whose plan does what the test wants."""
+
+    def __init__(self, *plans: list[StoreOp] | Refused) -> None:
+        self.proposals = Proposals()
+        self.effects: list[Effect] = []
+        self.outcome: list[Refused | None] = []
+        self._plans = iter(plans)
+        self.proposals.submit(self._plan, self.outcome.append, self.effects)
+
+    def _plan(self) -> list[StoreOp]:
+        planned = next(self._plans)
+        if isinstance(planned, Refused):
+            raise planned
+        return planned
+
+
+def test_a_plan_that_refuses_is_done() -> None:
+    refusal = Refused(Error.INVALID_REQUEST)
+    proposed = Proposed(refusal)
+    assert proposed.outcome == [refusal]
+    assert proposed.effects == []
+
+
+def test_a_plan_of_nothing_is_done() -> None:
+    assert Proposed([]).outcome == [None]
+
+
+def test_a_plan_made_again_may_refuse_or_be_needless() -> None:
+    refusal = Refused(Error.INVALID_REQUEST)
+    for second, outcome in ((refusal, refusal), ([], None)):
+        proposed = Proposed([Create("/a", b"")], second)
+        proposed.proposals.refused(1, StoreConflict("changed"), proposed.effects)
+        assert proposed.outcome == [outcome]
+        assert len(proposed.proposals) == 0
+
+
+def test_every_attempt_has_a_token_of_its_own() -> None:
+    operations: list[StoreOp] = [Create("/a", b""), Delete("/b")]
+    proposed = Proposed(operations, operations)
+    assert proposed.proposals.deleted_by(1) == ["/b"]
+    proposed.proposals.refused(1, StoreConflict("changed"), proposed.effects)
+    assert proposed.effects == [WriteMetadata(1, operations), WriteMetadata(2, operations)]
+    proposed.proposals.accepted(2)
+    assert proposed.outcome == [None]
+
+
+# ---------------------------------------------------------------------- producer ids
+
+
+def test_ids_are_handed_out_in_the_order_of_asking() -> None:
+    ids, got = ProducerIds(), []
+    assert not ids.take(lambda outcome: got.append(("first", outcome)))
+    assert not ids.take(lambda outcome: got.append(("second", outcome)))
+    assert ids.wanted
+    ids.granted(5_000)
+    assert not ids.wanted
+    assert ids.take(lambda outcome: got.append(("third", outcome)))
+    assert got == [("first", 5_000), ("second", 5_001), ("third", 5_002)]
+
+
+def test_a_block_that_is_too_small_leaves_the_last_waiting() -> None:
+    ids, got = ProducerIds(), []
+    for _ in range(PRODUCER_ID_BLOCK_SIZE + 1):
+        ids.take(got.append)
+    ids.granted(0)
+    assert ids.wanted
+    assert len(got) == PRODUCER_ID_BLOCK_SIZE
+
+
+# ---------------------------------------------------------------------- fetch sessions
+
+
+def test_a_session_removed_twice_is_removed() -> None:
+    sessions = FetchSessions(2, 1000, Random(1))
+    reader = Reader()
+    reader.want(TopicName("t"), 0)
+    assert sessions.add(reader, START.mono_ms)
+    sessions.check()
+    sessions.remove(reader.id)
+    sessions.remove(reader.id)
+    assert len(sessions) == 0
+    assert reader.partitions == {}
+
+
+def test_a_waiter_is_ready_when_enough_came_or_something_else_happened() -> None:
+    ready: dict[Waiter, None] = {}
+    waiter = Waiter(10, ready, lambda: None)
+    waiter.arrived(9)
+    assert not ready
+    waiter.arrived(1)
+    assert list(ready) == [waiter]
+    ready.clear()
+    other = Waiter(10, ready, lambda: None)
+    other.arrived(0)
+    assert list(ready) == [other]
+
+
+def test_check_sees_news_of_a_partition_that_nobody_reads() -> None:
+    reader = Reader()
+    entry = reader.want(TopicName("t"), 0)
+    reader.check()
+    reader.partitions.clear()
+    reader.news[entry] = None
+    with pytest.raises(AssertionError):
+        reader.check()
