@@ -29,7 +29,8 @@ UNSENT_BYTES_MAX = 1 << 20  # more than this unsent: no further request of that 
 _LENGTH = Struct(">i")
 
 OnFrame = Callable[["ClientSocket", memoryview, Instant], None]
-OnLost = Callable[["ClientSocket", str], None]
+OnLost = Callable[["ClientSocket", str, bool], None]
+"""With the reason, and whether the client broke the protocol."""
 
 
 class ReceiveBuffers:
@@ -70,6 +71,7 @@ class ClientSocket:
         "_recv_into",
         "_request_bytes_max",
         "_requests_max",
+        "_resuming",
         "_send",
         "_socket",
         "_unsent",
@@ -107,6 +109,7 @@ class ClientSocket:
         self._reading = False
         self._writing = False
         self._gathering = False
+        self._resuming = False
         self.closing = False
         # Between two reads: a partial frame, or frames that wait because the client is ahead of its replies
         self._own: memoryview | None = None
@@ -133,36 +136,37 @@ class ClientSocket:
         if received == 0:
             self._lost("the client closed it")
         elif own is None:
-            self._keep(self._buffers.shared, self._frames(self._buffers.shared, received), received)
+            self._take(self._buffers.shared, received)
         else:
             self._end += received
-            self._take_own(own)
+            self._take(own, self._end)
 
     def _wanted(self, own: memoryview) -> int:
         """Where to stop reading into an own buffer: at the end of its first frame, so that it is empty afterwards."""
-        return min(self._claimed(own), len(own))
+        return min(_claimed(own, 0, self._end), len(own))
 
-    def _claimed(self, own: memoryview) -> int:
-        """How long the first frame in an own buffer says it is, with its prefix."""
-        return 4 + int(_LENGTH.unpack_from(own)[0]) if self._end >= 4 else 4
+    def _take(self, view: memoryview, end: int) -> None:
+        """Deal with the frames in a buffer as far as may be, and keep the rest in a buffer of this socket's own.
 
-    def _take_own(self, own: memoryview) -> None:
-        start = self._frames(own, self._end)
-        if start:
-            end, self._own, self._end = self._end, None, 0
-            self._keep(own, start, end)
-            self._buffers.give_back(own)
-        elif self._claimed(own) > len(own) == self._end:
-            self._own = self._buffers.take(min(self._claimed(own), max(2 * len(own), BELIEVED_BYTES)))
-            self._own[: self._end] = own[: self._end]
-            self._buffers.give_back(own)
+        Afterwards an own buffer begins with a frame that is not whole, or reading rests until replies have left.
+        """
+        start = self._frames(view, 0, end)
+        # Replies that kept a frame from its turn while they gathered may have left since.
+        while start < end and start + _claimed(view, start, end) <= end and not (self.closing or self._must_wait()):
+            start = self._frames(view, start, end)
+        if self.closing:
+            return
+        if start < end:
+            self._keep(view, start, end)
+        elif self._own is not None:
+            self._own, self._end = None, 0
+            self._buffers.give_back(view)
 
-    def _frames(self, view: memoryview, end: int) -> int:
-        """Hand on every whole frame; the position of the first byte that must wait.
+    def _frames(self, view: memoryview, start: int, end: int) -> int:
+        """Hand on every whole frame from *start* on; the position of the first byte that must wait.
 
         Replies gather meanwhile and leave together: one system call, and one wake-up of the client, for all of them.
         """
-        start = 0
         moment = now()  # all that came in one read came at one time
         self._gathering = True
         try:
@@ -180,7 +184,7 @@ class ClientSocket:
                 if self.closing:
                     return end
         except ProtocolError as error:
-            self._lost(str(error))
+            self._lost(str(error), broke_protocol=True)
             return end
         finally:
             self._gathering = False
@@ -189,14 +193,14 @@ class ClientSocket:
         return start
 
     def _keep(self, view: memoryview, start: int, end: int) -> None:
-        """Move what is left over into an own buffer, or go back to the shared one."""
-        left = end - start
-        if left == 0 or self.closing:
-            return
-        claimed = 4 + int(_LENGTH.unpack_from(view, start)[0]) if left >= 4 else 4
-        own = self._buffers.take(max(left, min(claimed, BELIEVED_BYTES)))
-        own[:left] = view[start:end]
-        self._own, self._end = own, left
+        """Have what is left over in an own buffer with room for more of its first frame."""
+        own, left, claimed = self._own, end - start, _claimed(view, start, end)
+        if own is None or start or left == len(own) < claimed:
+            kept = self._buffers.take(max(left, min(claimed, max(2 * left, BELIEVED_BYTES))))
+            kept[:left] = view[start:end]
+            self._own, self._end = kept, left
+            if own is not None:
+                self._buffers.give_back(own)
         if self._must_wait():
             self._pause_reading()
 
@@ -215,11 +219,18 @@ class ClientSocket:
             self._loop.add_reader(self._fd, self._readable)
 
     def go_on(self) -> None:
-        """Replies have left: deal with requests that had to wait, then read on."""
-        if self._reading or self.closing or self._must_wait():
-            return
-        if self._own is not None:
-            self._take_own(self._own)
+        """Replies have left: deal with requests that had to wait, then read on.
+
+        In a turn of the loop of their own: the replies to them may let another client's requests go on, and so forth.
+        """
+        if not (self._reading or self._resuming or self.closing or self._must_wait()):
+            self._resuming = True
+            self._loop.call_soon(self._resume)
+
+    def _resume(self) -> None:
+        self._resuming = False
+        if self._own is not None and not self._reading:
+            self._take(self._own, self._end)
         if not self._must_wait():
             self._resume_reading()
 
@@ -318,10 +329,10 @@ class ClientSocket:
 
     # ------------------------------------------------------------------ end
 
-    def _lost(self, reason: str) -> None:
+    def _lost(self, reason: str, *, broke_protocol: bool = False) -> None:
         if not self.closing:
             self.close()
-            self._on_lost(self, reason)
+            self._on_lost(self, reason, broke_protocol)
 
     def close(self) -> None:
         """Let go of the socket. What was handed to the kernel still leaves; what was not is dropped."""
@@ -339,6 +350,11 @@ class ClientSocket:
 
 
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)  # Linux has it
+
+
+def _claimed(view: memoryview, start: int, end: int) -> int:
+    """How long the frame at *start* says it is, with its prefix: at least that prefix."""
+    return 4 + int(_LENGTH.unpack_from(view, start)[0]) if end - start >= 4 else 4
 
 
 def _rest(chunk: Chunk, sent: int) -> Chunk:

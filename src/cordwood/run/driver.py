@@ -129,14 +129,18 @@ class Driver:
             return
         self._execute(effects)
 
-    def _lost(self, client: ClientSocket, reason: str) -> None:
-        self._logger.debug("connection %d from %s ended: %s", client.connection.id, client.connection.peer.host, reason)
+    def _lost(self, client: ClientSocket, reason: str, broke_protocol: bool) -> None:
+        connection = client.connection
+        if broke_protocol:
+            self._logger.info("closing connection %d from %s: %s", connection.id, connection.peer.host, reason)
+        else:
+            self._logger.debug("connection %d from %s ended: %s", connection.id, connection.peer.host, reason)
         del self._clients[client.connection.id]
         self._act(self._broker.disconnected, client.connection, now())
 
     def _drop(self, client: ClientSocket) -> None:
         client.close()
-        self._lost(client, "closed by this broker")
+        self._lost(client, "closed by this broker", False)
 
     def _tick(self) -> None:
         self._timer = None

@@ -1,0 +1,246 @@
+"""The buffers of a client's socket: whatever way its bytes arrive, every frame comes out once, whole and in order."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Self
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cordwood.broker.connection import Call, Connection, Peer
+from cordwood.ids import ConnectionId
+from cordwood.ports import Instant
+from cordwood.run.client_socket import BELIEVED_BYTES, UNSENT_BYTES_MAX, ClientSocket, ReceiveBuffers
+from cordwood.run.loop import new_event_loop
+from support.raw import framed
+from support.waiting import eventually
+
+REQUEST_BYTES_MAX = 4 << 20
+
+
+class Server:
+    """A client's socket, with a server behind it that notes frames and answers them at once, or later, or never."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        reply_bytes: int = 0,
+        answer_at_once: bool = True,
+        requests_max: int = 128,
+    ) -> None:
+        self.loop = loop
+        self.reply_bytes = reply_bytes
+        self.answer_at_once = answer_at_once
+        self.frames: list[bytes] = []
+        self.lost: list[str] = []
+        ours, self.peer = _tcp_pair()
+        ours.setblocking(False)
+        self.peer.setblocking(False)
+        self.client = ClientSocket(
+            ours,
+            Connection(ConnectionId(1), Peer("here", 1, "there", 2), 0),
+            loop,
+            ReceiveBuffers(),
+            on_frame=self._frame,
+            on_lost=lambda _, reason, *__: self.lost.append(reason),
+            request_bytes_max=REQUEST_BYTES_MAX,
+            requests_max=requests_max,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()
+        self.peer.close()
+
+    def _frame(self, client: ClientSocket, frame: memoryview, _: Instant) -> None:
+        self.frames.append(bytes(frame))
+        client.connection.waiting.append(Call(client.connection, 0, 0, 0, None))
+        if self.answer_at_once:
+            self.answer(1)
+
+    def answer(self, count: int) -> None:
+        for _ in range(count):
+            self.client.connection.waiting.popleft()
+            self.client.send([b"r" * self.reply_bytes])
+            self.client.go_on()
+
+    def answer_all(self) -> None:
+        self.answer(len(self.client.connection.waiting))
+
+    def turn(self) -> None:
+        """Let the loop do what is ready to be done."""
+        self.loop.call_soon(self.loop.stop)
+        self.loop.run_forever()
+
+    def feed(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[self.peer.send(view) :]
+            except BlockingIOError:
+                self.turn()
+                self.drain()
+                self.answer_all()
+        self.turn()
+
+    def drain(self) -> int:
+        """Read all replies that have come; how many bytes."""
+        total = 0
+        while True:
+            try:
+                data = self.peer.recv(1 << 20)
+            except BlockingIOError:
+                return total
+            if not data:
+                return total
+            total += len(data)
+
+    def settle(self, frame_count: int) -> None:
+        """Go on until this many frames have come."""
+
+        def done() -> bool:
+            self.turn()
+            self.drain()
+            return len(self.frames) >= frame_count or bool(self.lost)
+
+        eventually(done, within_s=5, what=f"the arrival of {frame_count} frames, {len(self.frames)} came")
+
+
+def _tcp_pair() -> tuple[socket.socket, socket.socket]:
+    """Two ends of a connection. Not a ``socketpair``: what TCP buffers is larger than the limit for unsent replies."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        peer = socket.create_connection(listener.getsockname())
+        ours, _ = listener.accept()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * UNSENT_BYTES_MAX)
+    return ours, peer
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    loop = new_event_loop()
+    yield loop
+    loop.close()
+
+
+def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
+    places = [0, *sorted({cut % (len(data) + 1) for cut in cuts}), len(data)]
+    return [data[a:b] for a, b in pairwise(places) if a != b]
+
+
+def test_frames_split_at_every_position(loop: asyncio.AbstractEventLoop) -> None:
+    sent = [b"a", b"bb" * 20, b"c"]
+    data = b"".join(map(framed, sent))
+    for cut in range(1, len(data)):
+        with Server(loop) as server:
+            server.feed(data[:cut])
+            server.feed(data[cut:])
+            server.settle(len(sent))
+            assert server.frames == sent
+            assert not server.lost
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(st.one_of(st.integers(1, 60), st.sampled_from([4092, BELIEVED_BYTES - 4, 300_000])), max_size=8),
+    cuts=st.lists(st.integers(0, 1 << 20), max_size=12),
+    requests_max=st.integers(1, 3),
+    reply_bytes=st.sampled_from([0, 10, 400_000, UNSENT_BYTES_MAX + 1]),
+    at_once=st.booleans(),
+)
+def test_frames_come_out_once_and_in_order(
+    loop: asyncio.AbstractEventLoop,
+    sizes: list[int],
+    cuts: list[int],
+    requests_max: int,
+    reply_bytes: int,
+    at_once: bool,
+) -> None:
+    sent = [bytes([number]) * size for number, size in enumerate(sizes)]
+    with Server(loop, reply_bytes=reply_bytes, requests_max=requests_max, answer_at_once=at_once) as server:
+        for piece in pieces(b"".join(map(framed, sent)), cuts):
+            server.feed(piece)
+            server.drain()
+            server.answer_all()
+        while len(server.frames) < len(sent):
+            server.settle(len(server.frames) + 1)
+            server.answer_all()
+        assert server.frames == sent
+        assert not server.lost
+
+
+def test_a_request_whose_turn_comes_while_replies_gather_is_not_forgotten(loop: asyncio.AbstractEventLoop) -> None:
+    """Replies of more than the limit gather, then leave all at once: what waited because of them must go on."""
+    with Server(loop, reply_bytes=UNSENT_BYTES_MAX // 2) as server:
+        server.feed(b"".join(framed(bytes([number])) for number in range(20)))
+        server.settle(20)
+        assert server.frames == [bytes([number]) for number in range(20)]
+
+
+def test_requests_that_waited_are_dealt_with_once(loop: asyncio.AbstractEventLoop) -> None:
+    with Server(loop, answer_at_once=False, requests_max=2) as server:
+        server.feed(b"".join(framed(bytes([number])) for number in range(100)))
+        assert len(server.frames) == 2
+        server.answer_at_once = True
+        server.answer(2)
+        server.settle(100)
+        assert server.frames == [bytes([number]) for number in range(100)]
+
+
+def test_a_frame_completed_while_its_client_must_wait_is_kept(loop: asyncio.AbstractEventLoop) -> None:
+    """The rest of a request comes while too many replies are unsent: it waits, and the connection lives."""
+    with Server(loop) as server:
+        request = framed(b"late")
+        server.feed(request[:6])
+        server.client.send([b"r" * (UNSENT_BYTES_MAX * 40)])
+        assert server.client.unsent_bytes > UNSENT_BYTES_MAX
+        server.feed(request[6:])
+        server.feed(framed(b"later"))
+        assert server.frames == []
+        server.settle(2)
+        assert server.frames == [b"late", b"later"]
+        assert not server.lost
+
+
+def test_a_client_that_never_reads_is_read_no_further(loop: asyncio.AbstractEventLoop) -> None:
+    with Server(loop, reply_bytes=100_000) as server:
+        sent = 0
+        try:
+            while sent < 10_000:
+                server.peer.send(framed(b"x" * 1000))
+                sent += 1
+                server.turn()
+        except BlockingIOError:
+            pass
+        assert sent < 10_000, "the kernel took everything: nobody pushed back"
+        assert server.client.unsent_bytes <= UNSENT_BYTES_MAX + 100_000
+
+
+@pytest.mark.parametrize("length", [0, -1, -(2**31), REQUEST_BYTES_MAX + 1, 2**31 - 1])
+def test_a_length_out_of_range_ends_the_connection(loop: asyncio.AbstractEventLoop, length: int) -> None:
+    with Server(loop) as server:
+        server.feed(framed(b"first") + length.to_bytes(4, "big", signed=True) + b"rest")
+        assert server.frames == [b"first"]
+        assert len(server.lost) == 1
+
+
+def test_memory_follows_what_came_not_what_was_claimed(loop: asyncio.AbstractEventLoop) -> None:
+    with Server(loop) as server:
+        server.feed(REQUEST_BYTES_MAX.to_bytes(4, "big") + b"x")
+        own = server.client._own
+        assert own is not None
+        assert len(own) <= BELIEVED_BYTES
+
+
+def test_an_idle_connection_holds_no_buffer(loop: asyncio.AbstractEventLoop) -> None:
+    with Server(loop) as server:
+        server.feed(framed(b"x" * 500_000)[:100_000])
+        assert server.client._own is not None
+        server.feed(framed(b"x" * 500_000)[100_000:])
+        server.settle(1)
+        assert server.client._own is None

@@ -1,0 +1,116 @@
+"""A client without manners: whole requests, halves of them, or any bytes, over a plain socket."""
+
+import socket
+from struct import Struct
+from types import TracebackType
+from typing import Self, TypeVar
+
+from cordwood.wire.frame import api_of, read_correlation_id, read_response, request_frame
+
+R = TypeVar("R")
+
+_LENGTH = Struct(">i")
+TIMEOUT_S = 20.0
+
+
+class ClosedByBroker(Exception):
+    """The broker has ended the connection."""
+
+
+class RawClient:
+    """One connection to a broker."""
+
+    def __init__(self, bootstrap: str, *, receive_buffer_bytes: int | None = None) -> None:
+        host, _, port = bootstrap.rpartition(":")
+        self._socket = socket.socket()
+        if receive_buffer_bytes is not None:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        self._socket.settimeout(TIMEOUT_S)
+        self._socket.connect((host, int(port)))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._correlation_id = 0
+
+    def ask(self, request: object, answer: type[R], *, version: int | None = None) -> R:
+        """Send a request and wait for its answer; without a version, in the newest."""
+        version = newest(request) if version is None else version
+        correlation_id = self.send(request, version=version)
+        frame = memoryview(self.receive_frame())
+        assert read_correlation_id(frame) == correlation_id
+        return read_response(answer, version, frame)
+
+    def send(self, request: object, *, version: int | None = None, client_id: str | None = "raw") -> int:
+        """Send a request without waiting for its answer. Its correlation id."""
+        self._correlation_id += 1
+        version = newest(request) if version is None else version
+        self.send_bytes(encoded(request, version=version, correlation_id=self._correlation_id, client_id=client_id))
+        return self._correlation_id
+
+    def send_bytes(self, data: bytes) -> None:
+        try:
+            self._socket.sendall(data)
+        except (ConnectionError, BrokenPipeError) as error:
+            raise ClosedByBroker from error
+
+    def send_some(self, data: bytes) -> int:
+        """Send what the kernel takes at once; 0 if that is nothing."""
+        try:
+            return self._socket.send(data, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return 0
+        except (ConnectionError, BrokenPipeError) as error:
+            raise ClosedByBroker from error
+
+    def receive_frame(self) -> bytes:
+        """A whole response without its length."""
+        (length,) = _LENGTH.unpack(self.receive_bytes(_LENGTH.size))
+        return self.receive_bytes(length)
+
+    def receive_bytes(self, count: int) -> bytes:
+        data = bytearray()
+        while len(data) < count:
+            try:
+                more = self._socket.recv(min(count - len(data), 1 << 20))
+            except ConnectionError as error:
+                raise ClosedByBroker from error
+            if not more:
+                raise ClosedByBroker
+            data += more
+        return bytes(data)
+
+    def closed(self) -> bool:
+        """Has the broker ended the connection? Waits for it, and takes no answer for an end."""
+        try:
+            return self._socket.recv(1) == b""
+        except ConnectionError:
+            return True
+        except TimeoutError:
+            return False
+
+    def finish_sending(self) -> None:
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def newest(request: object) -> int:
+    return api_of(request).versions.stop - 1
+
+
+def encoded(request: object, *, version: int, correlation_id: int = 1, client_id: str | None = "raw") -> bytes:
+    """A request's bytes, with its length before it."""
+    chunks = request_frame(correlation_id=correlation_id, api_version=version, message=request, client_id=client_id)
+    return b"".join(bytes(chunk) for chunk in chunks if not hasattr(chunk, "file"))
+
+
+def framed(body: bytes) -> bytes:
+    """Any bytes with their length before them."""
+    return _LENGTH.pack(len(body)) + body
