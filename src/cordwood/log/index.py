@@ -29,12 +29,12 @@ class Index:
         self._format = entry
         self._file: File | None = None
         self._stored = 0
-        self._tail = bytearray()
+        self._tail: list[tuple[int, int]] = []
         self._block = b""
         self._block_first = 0
 
     def __len__(self) -> int:
-        return self._stored + len(self._tail) // self._format.size
+        return self._stored + len(self._tail)
 
     def load(self) -> None:
         """Begin with what the file holds. ``StorageError`` if there is none, ``CorruptData`` if it is no index."""
@@ -61,7 +61,7 @@ class Index:
 
     def store(self, entries: Iterable[tuple[int, int]]) -> None:
         """Begin anew with *entries*, in a file that a crash can not tear."""
-        data = b"".join(self._format.pack(*entry) for entry in entries)
+        data = self._packed(entries)
         self._disk.replace(self._path, data)
         self.forget()
         self._stored = len(data) // self._format.size
@@ -70,8 +70,7 @@ class Index:
         first: int
         second: int
         if number >= self._stored:
-            first, second = self._format.unpack_from(self._tail, (number - self._stored) * self._format.size)
-            return first, second
+            return self._tail[number - self._stored]
         if not self._block_first <= number < self._block_first + len(self._block) // self._format.size:
             self._read_block(number)
         first, second = self._format.unpack_from(self._block, (number - self._block_first) * self._format.size)
@@ -79,19 +78,12 @@ class Index:
 
     def last(self) -> tuple[int, int] | None:
         if self._tail:
-            first: int
-            second: int
-            first, second = self._format.unpack_from(self._tail, len(self._tail) - self._format.size)
-            return first, second
+            return self._tail[-1]
         return self.entry(self._stored - 1) if self._stored else None
 
-    def has(self, count: int) -> bool:
-        """Are there *count* entries? Asked for every batch, and nearly always answered by the first look."""
-        return self._stored + _GROUP >= count and len(self) >= count
-
     def add(self, first: int, second: int) -> None:
-        self._tail += self._format.pack(first, second)
-        if len(self._tail) >= _GROUP * self._format.size:
+        self._tail.append((first, second))
+        if len(self._tail) >= _GROUP:
             self.flush()
 
     def last_at_most(self, value: int, *, column: int = 0) -> tuple[int, int] | None:
@@ -103,7 +95,7 @@ class Index:
         """Drop every entry whose number in *column* is *value* or more."""
         keep = self._count_at_most(value - 1, column)
         if keep >= self._stored:
-            del self._tail[(keep - self._stored) * self._format.size :]
+            del self._tail[keep - self._stored :]
             return
         self._tail.clear()
         self._opened().truncate(keep * self._format.size)
@@ -114,8 +106,8 @@ class Index:
         """Bring all entries into the file, which is created if need be. It is what a caller may want to sync."""
         file = self._opened()
         if self._tail:
-            file.append(self._tail)
-            self._stored += len(self._tail) // self._format.size
+            file.append(self._packed(self._tail))
+            self._stored += len(self._tail)
             self._tail.clear()
             self._forget_block()
         return file
@@ -127,6 +119,9 @@ class Index:
     def check(self) -> None:
         for number in range(1, len(self)):
             assert self._grows(number - 1, number), f"{self._path}: entry {number} does not grow"
+
+    def _packed(self, entries: Iterable[tuple[int, int]]) -> bytes:
+        return b"".join(self._format.pack(*entry) for entry in entries)
 
     def _grows(self, number: int, later: int) -> bool:
         if number == later:

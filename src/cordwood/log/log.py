@@ -174,7 +174,7 @@ class Log:
             StorageError: it could not be written, and was not.
         """
         data, header = self._rules.accept(data, now.wall_ms)
-        if header.producer_id >= 0:
+        if header.producer_id >= 0 and not self._producers.is_next(header):
             duplicate = self._producers.find_duplicate(header)
             if duplicate is not None:
                 return self._duplicate(duplicate)
@@ -442,7 +442,7 @@ class Log:
         size = len(data)
         if self._active.should_roll(self._config, size, last_offset, max_timestamp, now.wall_ms):
             self.roll(now)
-        stamp(data, first_offset, leader_epoch)
+        stamp(data, first_offset, header.length, leader_epoch)
         if leader_epoch != self._latest_epoch:
             assert leader_epoch > self._latest_epoch, "leaders follow each other in order"
             self._assign_epoch(leader_epoch, first_offset)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from cordwood.errors import Error, Refused
 from cordwood.ids import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
-from cordwood.record.batch import SEQUENCE_MAX, BatchHeader
+from cordwood.record.batch import SEQUENCE_MAX, TRANSACTIONAL, BatchHeader
 from cordwood.record.control import ControlType, EndMarker
 
 from .snapshot import SnapshotEntry
@@ -43,7 +43,7 @@ class BatchSpan(NamedTuple):
 class Producer:
     """The last that one producer wrote."""
 
-    __slots__ = ("coordinator_epoch", "epoch", "last_timestamp", "spans", "transaction_start")
+    __slots__ = ("coordinator_epoch", "epoch", "last_timestamp", "next_sequence", "spans", "transaction_start")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -51,10 +51,19 @@ class Producer:
         self.last_timestamp = NO_TIMESTAMP
         self.transaction_start = NO_OFFSET
         self.spans: list[BatchSpan] = []
+        self.next_sequence = 0
+        """What the next batch of this epoch must begin with, once there was one."""
 
     @property
     def last_sequence(self) -> int:
         return self.spans[-1].last_sequence if self.spans else NO_SEQUENCE
+
+    def add(self, span: BatchSpan) -> None:
+        """A batch was written."""
+        if len(self.spans) == BATCHES_KEPT:
+            del self.spans[0]
+        self.spans.append(span)
+        self.next_sequence = 0 if span.last_sequence == SEQUENCE_MAX else span.last_sequence + 1
 
     @property
     def last_offset(self) -> int:
@@ -90,6 +99,17 @@ class Producers:
     def known(self) -> Mapping[int, Producer]:
         return self._producers
 
+    def is_next(self, header: BatchHeader) -> bool:
+        """Is this what its producer should send now? The usual case, in one look; no transaction is in play."""
+        producer = self._producers.get(header.producer_id)
+        return (
+            producer is not None
+            and producer.epoch == header.producer_epoch
+            and producer.next_sequence == header.base_sequence
+            and producer.transaction_start == NO_OFFSET
+            and not header.attributes & TRANSACTIONAL
+        )
+
     def find_duplicate(self, header: BatchHeader) -> BatchSpan | None:
         """The batch that was written when the producer sent this one before."""
         producer = self._producers.get(header.producer_id)
@@ -112,7 +132,7 @@ class Producers:
                 f"Producer {header.producer_id} has epoch {producer.epoch}, not {header.producer_epoch} any more.",
             )
         if sequenced and producer.epoch != NO_PRODUCER_EPOCH:
-            expected = _next_sequence(producer) if header.producer_epoch == producer.epoch else 0
+            expected = producer.next_sequence if header.producer_epoch == producer.epoch else 0
             if header.base_sequence != expected:
                 raise Refused(
                     Error.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -129,14 +149,10 @@ class Producers:
     def append(self, header: BatchHeader, first_offset: int) -> None:
         """A batch of records by a producer was written at *first_offset*."""
         producer = self._of_epoch(header.producer_id, header.producer_epoch)
-        last_offset = first_offset + header.last_offset_delta
-        if len(producer.spans) == BATCHES_KEPT:
-            del producer.spans[0]
-        producer.spans.append(
-            BatchSpan(header.last_sequence, last_offset, header.last_offset_delta, header.max_timestamp)
-        )
+        delta = header.last_offset_delta
+        producer.add(BatchSpan(header.last_sequence, first_offset + delta, delta, header.max_timestamp))
         producer.last_timestamp = header.max_timestamp
-        if header.is_transactional and producer.transaction_start == NO_OFFSET:
+        if header.attributes & TRANSACTIONAL and producer.transaction_start == NO_OFFSET:
             producer.transaction_start = first_offset
             self._open[first_offset] = header.producer_id
 
@@ -215,12 +231,8 @@ class Producers:
         elif producer.epoch != epoch:
             producer.epoch = epoch
             producer.spans.clear()
+            producer.next_sequence = 0
         return producer
-
-
-def _next_sequence(producer: Producer) -> int:
-    last = producer.last_sequence
-    return 0 if last == SEQUENCE_MAX else last + 1
 
 
 def _is_idle(producer: Producer, now_ms: int, expiration_ms: int) -> bool:
@@ -246,5 +258,5 @@ def _restored(entry: SnapshotEntry) -> Producer:
     producer.last_timestamp = entry.timestamp
     producer.transaction_start = max(entry.transaction_start, NO_OFFSET)
     if entry.last_offset >= 0:
-        producer.spans.append(BatchSpan(entry.last_sequence, entry.last_offset, entry.offset_delta, entry.timestamp))
+        producer.add(BatchSpan(entry.last_sequence, entry.last_offset, entry.offset_delta, entry.timestamp))
     return producer

@@ -48,6 +48,9 @@ class Segment:
         "_recent_floor",
         "_recent_last_offsets",
         "_recent_positions",
+        "_roll_bytes",
+        "_roll_config",
+        "_roll_timestamp",
         "_times",
         "base_offset",
         "created_ms",
@@ -69,6 +72,9 @@ class Segment:
         self._recent_floor = base_offset - 1
         self._recent_last_offsets = array("q")
         self._recent_positions = array("q")
+        self._roll_config: TopicConfig | None = None
+        self._roll_bytes = 0
+        self._roll_timestamp = NO_TIMESTAMP
         self.base_offset = base_offset
         self.created_ms = now_ms
         self.size = 0
@@ -207,12 +213,33 @@ class Segment:
             return True
         if not self.size:
             return False
-        return (
-            self.size > config.segment_bytes - size
-            or self._waited_ms(max_timestamp, now_ms) > config.segment_ms - self._jitter_ms(config)
-            or self._offsets.has(config.segment_index_bytes // OFFSET_ENTRY.size)
-            or self._times.has(config.segment_index_bytes // TIME_ENTRY.size - 1)
+        if (
+            config is self._roll_config
+            and self.size + size <= self._roll_bytes
+            and max_timestamp <= self._roll_timestamp
+        ):
+            return False
+        age_max_ms = config.segment_ms - self._jitter_ms(config)
+        entries_left = min(
+            config.segment_index_bytes // OFFSET_ENTRY.size - len(self._offsets),
+            config.segment_index_bytes // TIME_ENTRY.size - 1 - len(self._times),
         )
+        if (
+            self.size > config.segment_bytes - size
+            or self._waited_ms(max_timestamp, now_ms) > age_max_ms
+            or entries_left <= 0
+        ):
+            return True
+        self._remember_room(config, age_max_ms, entries_left)
+        return False
+
+    def _remember_room(self, config: TopicConfig, age_max_ms: int, entries_left: int) -> None:
+        """Note up to where the answer of ``should_roll`` is no, so that it need not be worked out for every batch."""
+        self._roll_config = config
+        # Every batch of the size of an interval may bring an entry, and none brings two.
+        self._roll_bytes = min(config.segment_bytes, self.size + entries_left * self._index_interval_bytes)
+        first = self._first_timestamp
+        self._roll_timestamp = first + age_max_ms if first is not None and first >= 0 else NO_TIMESTAMP - 1
 
     def seal(self) -> list[File]:
         """Complete the index files. They have to be synced, beside the log file, before the log may rely on them."""
@@ -232,6 +259,7 @@ class Segment:
         if not self.size:
             self.created_ms = now_ms
             self._first_timestamp = None
+        self._roll_config = None
         self._forget_recent(floor=offset - 1)
         self._find_largest_timestamp()
 

@@ -43,7 +43,7 @@ PRODUCER_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 
 _unpack_header = HEADER.unpack_from
 _put_offset = Struct(">q").pack_into
-_put_epoch = Struct(">i").pack_into
+_put_place = Struct(">qii").pack_into
 _put_crc = Struct(">I").pack_into
 _put_attributes = Struct(">h").pack_into
 _get_length = Struct(">i").unpack_from
@@ -200,10 +200,9 @@ def produced_batch(data: memoryview) -> BatchHeader:
     return header
 
 
-def stamp(batch: memoryview, base_offset: int, leader_epoch: int) -> None:
-    """Give a batch its place in the log. The CRC stays right."""
-    _put_offset(batch, 0, base_offset)
-    _put_epoch(batch, LENGTH_END, leader_epoch)
+def stamp(batch: memoryview, base_offset: int, length: int, leader_epoch: int) -> None:
+    """Give a batch its place in the log. The CRC stays right; *length* is what is there already."""
+    _put_place(batch, 0, base_offset, length, leader_epoch)
 
 
 def stamp_timestamp(batch: memoryview, attributes: int, max_timestamp: int) -> None:
