@@ -1,13 +1,15 @@
 """From a frame to its handler."""
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call, Connection
-from cordwood.broker.handlers import HANDLERS
+from cordwood.broker.handlers import HANDLERS, Handler
 from cordwood.broker.handlers.api_versions import unsupported_version
 from cordwood.errors import ProtocolError
-from cordwood.wire.frame import RequestHead, read_request, read_request_head
-from cordwood.wire.registry import API_VERSIONS_KEY
+from cordwood.wire.frame import RequestHead, read_request_head, request_reader
+from cordwood.wire.registry import API_VERSIONS_KEY, APIS
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
@@ -16,16 +18,27 @@ if TYPE_CHECKING:
 def serve(broker: "Broker", connection: Connection, frame: memoryview) -> None:
     """Deal with one request: answer it, park it, or raise ``ProtocolError`` if it can not be understood."""
     head = read_request_head(frame)
-    handler = HANDLERS.get(head.api_key)
-    if handler is None or not head.known:
+    api_key, api_version, correlation_id, client_id, _, body = head
+    route = _route(api_key, api_version)
+    if route is None:
         _unknown(broker, connection, head)
         return
-    request = read_request(head, frame)
-    call = Call(connection, head.api_key, head.api_version, head.correlation_id, head.client_id)
+    read, handler = route
+    request = read(frame, body)
+    call = Call(connection, api_key, api_version, correlation_id, client_id)
     connection.waiting.append(call)
     response = handler(broker, call, request)
     if response is not None:
         broker.reply(call, response)
+
+
+@lru_cache(maxsize=1024)  # bounded, because a client chooses what is looked up
+def _route(api_key: int, api_version: int) -> tuple[Callable[[memoryview, int], object], Handler] | None:
+    """How to read and who handles a version of an API; None if it is not served."""
+    handler = HANDLERS.get(api_key)
+    if handler is None or api_version not in APIS[api_key].versions:
+        return None
+    return request_reader(api_key, api_version), handler
 
 
 def _unknown(broker: "Broker", connection: Connection, head: RequestHead) -> None:

@@ -438,16 +438,15 @@ class Log:
     def _write(self, data: memoryview, header: BatchHeader, leader_epoch: int, now: Instant) -> int:
         first_offset = self.end_offset
         last_offset = first_offset + header.last_offset_delta
-        max_timestamp = header.max_timestamp
-        size = len(data)
-        if self._active.should_roll(self._config, size, last_offset, max_timestamp, now.wall_ms):
+        active, max_timestamp, size = self._active, header.max_timestamp, len(data)
+        if active.should_roll(self._config, size, last_offset, max_timestamp, now.wall_ms):
             self.roll(now)
-        stamp(data, first_offset, header.length, leader_epoch)
+            active = self._active
+        stamp(data, 0, first_offset, header.length, leader_epoch)
         if leader_epoch != self._latest_epoch:
             assert leader_epoch > self._latest_epoch, "leaders follow each other in order"
             self._assign_epoch(leader_epoch, first_offset)
-        active = self._active
-        active.append(data)
+        active.file.append(data)
         active.note(first_offset, last_offset, max_timestamp, size)
         self.end_offset = self._producers.end_offset = last_offset + 1
         return first_offset
@@ -474,7 +473,7 @@ class Log:
                 self._assign_epoch(header.leader_epoch, header.base_offset)
             end += header.size
             count += 1
-        self._active.append(data[start:end])
+        self._active.file.append(data[start:end])
         for batch, header in received[first:count]:
             self._active.note(header.base_offset, header.last_offset, header.max_timestamp, header.size)
             replay_batch(self._producers, header, batch)

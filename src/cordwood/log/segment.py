@@ -13,7 +13,7 @@ from typing import NamedTuple
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import CorruptData, StorageError
 from cordwood.ids import NO_TIMESTAMP
-from cordwood.ports import Buffer, Disk, File
+from cordwood.ports import Disk, File
 from cordwood.record.batch import BatchHeader
 
 from .index import OFFSET_ENTRY, TIME_ENTRY, Index, offset_index, time_index
@@ -126,12 +126,8 @@ class Segment:
     def path(self, suffix: str, base_offset: int | None = None) -> str:
         return f"{self._directory}/{file_name(self.base_offset if base_offset is None else base_offset, suffix)}"
 
-    def append(self, data: Buffer) -> None:
-        """Write batches at the end. ``note`` must be told of each of them afterwards."""
-        self.file.append(data)
-
     def note(self, base_offset: int, last_offset: int, max_timestamp: int, size: int) -> None:
-        """Take the next *size* bytes of the file for a batch."""
+        """Take the next *size* bytes of the file, which were appended to it, for a batch."""
         position = self.size
         if not position:
             self._first_timestamp = max_timestamp

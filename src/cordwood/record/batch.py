@@ -43,7 +43,9 @@ PRODUCER_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 
 _unpack_header = HEADER.unpack_from
 _put_offset = Struct(">q").pack_into
-_put_place = Struct(">qii").pack_into
+stamp = Struct(">qii").pack_into
+"""``stamp(batch, 0, base_offset, length, leader_epoch)`` gives a batch its place in the log; the length it has already.
+The CRC stays right."""
 _put_crc = Struct(">I").pack_into
 _put_attributes = Struct(">h").pack_into
 _get_length = Struct(">i").unpack_from
@@ -198,11 +200,6 @@ def produced_batch(data: memoryview) -> BatchHeader:
     if producer_id >= 0 and (sequence < 0 or epoch < 0):
         raise Refused(Error.INVALID_RECORD, f"Producer {producer_id} sent sequence {sequence} of epoch {epoch}.")
     return header
-
-
-def stamp(batch: memoryview, base_offset: int, length: int, leader_epoch: int) -> None:
-    """Give a batch its place in the log. The CRC stays right; *length* is what is there already."""
-    _put_place(batch, 0, base_offset, length, leader_epoch)
 
 
 def stamp_timestamp(batch: memoryview, attributes: int, max_timestamp: int) -> None:

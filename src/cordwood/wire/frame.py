@@ -99,10 +99,24 @@ def read_request(head: RequestHead, frame: memoryview) -> object:
     Raises:
         ProtocolError: the body is not such a request, or it does not fill the frame.
     """
-    assert head.api is not None
-    if head.api_key == _METADATA and head.api_version >= _METADATA_SURPLUS_FROM:
-        frame = _without_librdkafkas_surplus(frame, head.body)
-    return _read_all(head.api.request, head.api_version, frame, head.body)
+    return request_reader(head.api_key, head.api_version)(frame, head.body)
+
+
+@cache
+def request_reader(api_key: int, api_version: int) -> Callable[[memoryview, int], object]:
+    """The function ``(frame, where the body begins) -> request`` of one API and version."""
+    cls = APIS[api_key].request
+    decode = decoder(cls, api_version)
+
+    def read(frame: memoryview, body: int) -> object:
+        message, end = decode(frame, body)
+        if end != len(frame):
+            raise _too_long(cls, api_version, len(frame) - end)
+        return message
+
+    if api_key == _METADATA and api_version >= _METADATA_SURPLUS_FROM:
+        return lambda frame, body: read(_without_librdkafkas_surplus(frame, body), body)
+    return read
 
 
 def _without_librdkafkas_surplus(frame: memoryview, pos: int) -> memoryview:
@@ -114,8 +128,12 @@ def _without_librdkafkas_surplus(frame: memoryview, pos: int) -> memoryview:
 def _read_all(cls: type[M], version: int, frame: memoryview, pos: int) -> M:
     message, end = decoder(cls, version)(frame, pos)
     if end != len(frame):
-        raise ProtocolError(f"{cls.__name__} v{version}: {len(frame) - end} bytes too many")
+        raise _too_long(cls, version, len(frame) - end)
     return message
+
+
+def _too_long(cls: type, version: int, surplus: int) -> ProtocolError:
+    return ProtocolError(f"{cls.__name__} v{version}: {surplus} bytes too many")
 
 
 def response_frame(*, correlation_id: int, api_key: int, api_version: int, message: object) -> list[Chunk]:
