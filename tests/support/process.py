@@ -75,6 +75,20 @@ class BrokerProcess:
         return int(psutil.Process(self.process.pid).memory_info().rss)
 
     @property
+    def peak_rss_bytes(self) -> int:
+        """The most since ``forget_peak``, where the system tells; else what it is now."""
+        status = Path(f"/proc/{self.process.pid}/status")
+        if not status.exists():
+            return self.rss_bytes
+        (line,) = [line for line in status.read_text().splitlines() if line.startswith("VmHWM:")]
+        return int(line.split()[1]) * 1024
+
+    def forget_peak(self) -> None:
+        clear = Path(f"/proc/{self.process.pid}/clear_refs")
+        if clear.exists():
+            clear.write_text("5")
+
+    @property
     def cpu_s(self) -> float:
         times = psutil.Process(self.process.pid).cpu_times()
         return float(times.user + times.system)
@@ -85,6 +99,11 @@ class BrokerProcess:
 
     def log_text(self) -> str:
         return "\n".join(self.log)
+
+    def says(self, text: str) -> bool:
+        """Is there a log line with this text? It may be under way."""
+        eventually(lambda: text in self.log_text(), what=f"the log line {text!r}")
+        return True
 
     def kill(self) -> None:
         """kill -9"""

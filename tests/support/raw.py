@@ -1,6 +1,8 @@
 """A client without manners: whole requests, halves of them, or any bytes, over a plain socket."""
 
 import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from struct import Struct
 from types import TracebackType
 from typing import Self, TypeVar
@@ -99,6 +101,13 @@ class RawClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@contextmanager
+def crowd(bootstrap: str, count: int) -> Iterator[list[RawClient]]:
+    """Many connections at once."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(RawClient(bootstrap)) for _ in range(count)]
 
 
 def newest(request: object) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cordwood.broker import dispatch
-from cordwood.broker.connection import Call, Connection, Peer
+from cordwood.broker.connection import Call, Connection, Peer, memory_of
 from cordwood.broker.fetch_sessions import FetchSessions, Waiter
 from cordwood.broker.limits import ConnectionLimits
 from cordwood.broker.producer_ids import ProducerIds
@@ -163,19 +163,28 @@ class Broker:
             correlation_id=call.correlation_id, api_key=call.api_key, api_version=call.api_version, message=response
         )
         call.frame = frame
-        self._send_finished(connection)
+        if connection.waiting[0] is call:
+            self._send_finished(connection)
+        else:
+            connection.kept_bytes += memory_of(frame)
 
     def finish_silently(self, call: Call) -> None:
         """End a call that has no answer (Produce with acks=0)."""
         call.frame = ()
-        self._send_finished(call.connection)
+        if call.connection.waiting[0] is call:
+            self._send_finished(call.connection)
 
     def _send_finished(self, connection: Connection) -> None:
+        """Send the first reply in the order, and all behind it that have waited for it alone."""
         waiting = connection.waiting
-        while waiting and (frame := waiting[0].frame) is not None:
-            waiting.popleft()
+        frame = waiting.popleft().frame
+        while frame is not None:
             if frame:
                 self.effects.append(Send(connection.id, frame))
+            frame = waiting[0].frame if waiting else None
+            if frame is not None:
+                waiting.popleft()
+                connection.kept_bytes -= memory_of(frame)
         connection.active_ms = self.now.mono_ms
 
     def close(self, connection: Connection, reason: str) -> None:

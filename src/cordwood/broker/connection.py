@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cordwood.ids import ConnectionId
-from cordwood.ports import Chunk
+from cordwood.ports import Chunk, FileSlice
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Peer:
 class Connection:
     """The state of one connection that outlives a request."""
 
-    __slots__ = ("active_ms", "closed", "id", "peer", "software", "waiting")
+    __slots__ = ("active_ms", "closed", "id", "kept_bytes", "peer", "software", "waiting")
 
     def __init__(self, connection: ConnectionId, peer: Peer, now_ms: int) -> None:
         self.id = connection
@@ -34,9 +34,12 @@ class Connection:
         self.closed = False
         self.software = ""
         self.waiting: deque[Call] = deque()
+        self.kept_bytes = 0
+        """Memory of the replies that are finished and wait for their turn."""
 
     def check(self) -> None:
         assert not self.waiting or self.waiting[0].frame is None, "a finished reply is kept back"
+        assert self.kept_bytes == sum(memory_of(call.frame) for call in self.waiting if call.frame is not None)
 
 
 class Call:
@@ -56,3 +59,8 @@ class Call:
         """The finished reply, while it waits for its turn."""
         self.abandon: Callable[[], None] | None = None
         """What to undo if the client goes away first."""
+
+
+def memory_of(frame: Sequence[Chunk]) -> int:
+    """Bytes that a reply holds in memory: slices of files hold none."""
+    return sum(len(chunk) for chunk in frame if not isinstance(chunk, FileSlice))

@@ -13,6 +13,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from struct import Struct
 
 from cordwood.broker.connection import Connection
@@ -206,7 +207,11 @@ class ClientSocket:
 
     def _must_wait(self) -> bool:
         """Is the client so far ahead of its replies that its next request must wait?"""
-        return self._unsent_bytes > UNSENT_BYTES_MAX or len(self.connection.waiting) >= self._requests_max
+        connection = self.connection
+        return (
+            self._unsent_bytes + connection.kept_bytes > UNSENT_BYTES_MAX
+            or len(connection.waiting) >= self._requests_max
+        )
 
     def _pause_reading(self) -> None:
         if self._reading:
@@ -269,16 +274,8 @@ class ClientSocket:
         self.go_on()
 
     def _flush(self) -> None:
-        unsent = self._unsent
         try:
-            while unsent:
-                chunk = unsent[0] if len(unsent) == 1 else self._join_first()
-                sent = self._send_chunk(chunk)
-                self._unsent_bytes -= sent
-                if sent == len(chunk):
-                    unsent.popleft()
-                else:
-                    unsent[0] = _rest(chunk, sent)
+            self._send_unsent()
         except (BlockingIOError, InterruptedError):
             self._wait_writable()
             return
@@ -288,6 +285,17 @@ class ClientSocket:
         if self._writing:
             self._writing = False
             self._loop.remove_writer(self._fd)
+
+    def _send_unsent(self) -> None:
+        unsent = self._unsent
+        while unsent:
+            chunk = unsent[0] if len(unsent) == 1 else self._join_first()
+            sent = self._send_chunk(chunk)
+            self._unsent_bytes -= sent
+            if sent == len(chunk):
+                unsent.popleft()
+            else:
+                unsent[0] = _rest(chunk, sent)
 
     def _join_first(self) -> Chunk:
         """Make one chunk of the small ones in front, so that they take one system call."""
@@ -339,6 +347,9 @@ class ClientSocket:
         if self.closing:
             return
         self.closing = True
+        if self._gathering:  # replies to requests that came with the one that ends it
+            with suppress(OSError):
+                self._send_unsent()
         self._pause_reading()
         if self._writing:
             self._writing = False

@@ -1,0 +1,169 @@
+"""A broker process under attack, and an honest client that is connected throughout.
+
+After every attack: the broker runs, its memory has kept within bounds, the honest client goes on undisturbed over the
+connection it had, and nothing that it ever wrote is lost.
+"""
+
+from pathlib import Path
+from threading import Event, Lock, Thread
+from time import monotonic
+
+from cordwood.record.batch import batches
+from cordwood.record.build import records
+from cordwood.wire.messages import (
+    CreateTopicsRequest,
+    CreateTopicsRequestConfig,
+    CreateTopicsRequestTopic,
+    CreateTopicsResponse,
+    CreateTopicsResponseTopic,
+    FetchRequest,
+    FetchRequestPartition,
+    FetchRequestTopic,
+    FetchResponse,
+    ProduceResponse,
+    ProduceResponsePartition,
+)
+from support.batches import FETCH_VERSION, PRODUCE_VERSION, produce, values_batch
+from support.process import BrokerProcess
+from support.raw import RawClient
+
+MIB = 1 << 20
+
+REQUEST_BYTES_MAX = 8 * MIB
+GROWTH_BYTES_MAX = 120 * MIB
+"""How much more memory than at its start the broker may ever take, whatever is done to it here."""
+
+STALL_S_MAX = 3.0
+"""How long the honest client may ever wait for an answer."""
+
+SETTINGS = {
+    "socket.request.max.bytes": REQUEST_BYTES_MAX,
+    "queued.max.requests": 500,
+    "connections.max.idle.ms": 60_000,
+    "cordwood.max.decompressed.message.bytes": 16 * MIB,
+}
+
+
+class Bystander:
+    """An honest client on one connection: it writes record after record, in the background, and reads all of them back.
+
+    What it notes: every record got the next offset, and how long the slowest answer took.
+    """
+
+    TOPIC = "bystander"
+
+    def __init__(self, bootstrap: str) -> None:
+        self._client = RawClient(bootstrap)
+        self._written: list[bytes | None] = []
+        self._lock = Lock()
+        self._stop = Event()
+        self._failure: BaseException | None = None
+        self.slowest_s = 0.0
+        create_topic(self._client, self.TOPIC)
+        self._thread = Thread(target=self._write_on, name="bystander", daemon=True)
+        self._thread.start()
+
+    def _write_on(self) -> None:
+        while not self._stop.wait(0.02):
+            try:
+                with self._lock:
+                    self._write()
+            except BaseException as failure:
+                self._failure = failure
+                return
+
+    def _write(self) -> None:
+        value = f"record {len(self._written)}".encode()
+        start_s = monotonic()
+        placed = produced(self._client, self.TOPIC, values_batch(value))
+        self.slowest_s = max(self.slowest_s, monotonic() - start_s)
+        assert (placed.error_code, placed.base_offset) == (0, len(self._written))
+        self._written.append(value)
+
+    def check(self) -> None:
+        """It has met no trouble, and everything that it ever wrote is there."""
+        with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            self._write()
+            assert read_all(self._client, self.TOPIC) == self._written
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._client.close()
+
+
+class Arena:
+    """The broker, the bystander, and what must be true after every attack."""
+
+    def __init__(self, data: Path, settings: dict[str, object]) -> None:
+        self.process = BrokerProcess(data, settings=settings)
+        self._start()
+
+    def _start(self) -> None:
+        self.process.start()
+        self.bystander = Bystander(self.process.bootstrap)
+        self.bystander.check()
+        self.rss_bytes = self.process.rss_bytes
+
+    def begin(self) -> None:
+        """Forget earlier peaks, and what an earlier attack left behind if it succeeded."""
+        if not self.process.running:
+            self.bystander.close()
+            self.process.wait()
+            self._start()
+        self.process.log.clear()
+        self.process.forget_peak()
+        self.bystander.slowest_s = 0.0
+
+    def check(self) -> None:
+        assert self.process.running, f"the attack killed the broker:\n{self.process.log_text()}"
+        assert self.process.peak_rss_bytes < self.rss_bytes + GROWTH_BYTES_MAX
+        assert "CRITICAL" not in self.process.log_text()
+        self.bystander.check()
+        assert self.bystander.slowest_s < STALL_S_MAX
+
+    def close(self) -> None:
+        self.bystander.close()
+        assert self.process.stop() == 0
+
+
+def create_topic(client: RawClient, name: str, *, partitions: int = 1, **config: object) -> CreateTopicsResponseTopic:
+    """Create a topic; settings are written with underscores."""
+    configs = [CreateTopicsRequestConfig(name=k.replace("_", "."), value=str(v)) for k, v in config.items()]
+    topic = CreateTopicsRequestTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
+    return client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse).topics[0]
+
+
+def produced(client: RawClient, topic: str, batch: bytes | None, *, acks: int = 1) -> ProduceResponsePartition:
+    """What became of one batch."""
+    answer = client.ask(produce(topic, batch, acks=acks), ProduceResponse, version=PRODUCE_VERSION)
+    return answer.responses[0].partition_responses[0]
+
+
+def fetch_request(topic: str, offset: int = 0, *, max_wait_ms: int = 0, min_bytes: int = 1) -> FetchRequest:
+    partition = FetchRequestPartition(fetch_offset=offset, partition_max_bytes=10 * MIB)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=[FetchRequestTopic(topic=topic, partitions=[partition])]
+    )
+
+
+def fetched(client: RawClient, topic: str, offset: int) -> bytes:
+    """The bytes of batches from *offset* on."""
+    answer = client.ask(fetch_request(topic, offset), FetchResponse, version=FETCH_VERSION)
+    partition = answer.responses[0].partitions[0]
+    assert partition.error_code == 0
+    assert isinstance(partition.records, bytes | memoryview)
+    return bytes(partition.records)
+
+
+def read_all(client: RawClient, topic: str) -> list[bytes | None]:
+    """The values of all records of a topic's only partition."""
+    values: list[bytes | None] = []
+    offset = 0
+    while data := fetched(client, topic, offset):
+        for batch, header in batches(memoryview(bytearray(data))):
+            values += [record.value for record in records(batch, header, limit=64 * MIB)]
+            offset = header.next_offset
+    return values
