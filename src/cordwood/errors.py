@@ -25,9 +25,17 @@ class ProtocolError(CordwoodError):
 
 
 class Refused(CordwoodError):
-    """A request that is well formed and will not be served: an error code and, for a person, a sentence."""
+    """A request that is well formed and will not be served: an error code and, for a person, a sentence.
+
+    A sentence often quotes what the client sent, which may be as long as a string can be: it is cut, or no answer could
+    carry it.
+    """
+
+    MESSAGE_LENGTH_MAX = 1000
 
     def __init__(self, error: "Error", message: str | None = None) -> None:
+        if message is not None and len(message) > self.MESSAGE_LENGTH_MAX:
+            message = message[: self.MESSAGE_LENGTH_MAX] + "…"
         super().__init__(message or error.name)
         self.error = error
         self.message = message

@@ -4,6 +4,7 @@ After every attack: the broker runs, its memory has kept within bounds, the hone
 connection it had, and nothing that it ever wrote is lost.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Event, Lock, Thread
 from time import monotonic
@@ -98,40 +99,52 @@ class Arena:
     """The broker, the bystander, and what must be true after every attack."""
 
     def __init__(self, data: Path, settings: dict[str, object]) -> None:
-        self.process = BrokerProcess(data, settings=settings)
+        self._data = data
+        self._settings = settings
+        self._starts = 0
+        self._fallen = False
         self._start()
 
     def _start(self) -> None:
-        self.process.start()
+        self._starts += 1
+        self.process = BrokerProcess(self._data / str(self._starts), settings=self._settings).start()
         self.bystander = Bystander(self.process.bootstrap)
         self.bystander.check()
         self.rss_bytes = self.process.rss_bytes
 
     def begin(self) -> None:
-        """Forget earlier peaks, and what an earlier attack left behind if it succeeded."""
-        if not self.process.running:
+        """Forget earlier peaks. Where an earlier attack succeeded there is a new broker."""
+        if self._fallen:
             self.bystander.close()
-            self.process.wait()
+            self.process.end()
             self._start()
+            self._fallen = False
         self.process.log.clear()
         self.process.forget_peak()
         self.bystander.slowest_s = 0.0
 
     def check(self) -> None:
-        assert self.process.running, f"the attack killed the broker:\n{self.process.log_text()}"
+        self._fallen = True
+        assert not self._killed(), f"the attack killed the broker:\n{self.process.log_text()}"
         assert self.process.peak_rss_bytes < self.rss_bytes + GROWTH_BYTES_MAX
-        assert "CRITICAL" not in self.process.log_text()
         self.bystander.check()
         assert self.bystander.slowest_s < STALL_S_MAX
+        self._fallen = False
+
+    def _killed(self) -> bool:
+        """Has it ended, or is it about to? It says so before it does."""
+        return not self.process.running or "CRITICAL" in self.process.log_text()
 
     def close(self) -> None:
         self.bystander.close()
-        assert self.process.stop() == 0
+        status = self.process.stop()
+        assert self._fallen or status == 0
 
 
-def create_topic(client: RawClient, name: str, *, partitions: int = 1, **config: object) -> CreateTopicsResponseTopic:
-    """Create a topic; settings are written with underscores."""
-    configs = [CreateTopicsRequestConfig(name=k.replace("_", "."), value=str(v)) for k, v in config.items()]
+def create_topic(
+    client: RawClient, name: str, config: Mapping[str, object] | None = None, *, partitions: int = 1
+) -> CreateTopicsResponseTopic:
+    configs = [CreateTopicsRequestConfig(name=key, value=str(value)) for key, value in (config or {}).items()]
     topic = CreateTopicsRequestTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
     return client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse).topics[0]
 

@@ -135,13 +135,19 @@ class BrokerProcess:
     def __enter__(self) -> Self:
         return self.start()
 
+    def end(self) -> None:
+        """Whatever state it is in, it is gone afterwards."""
+        if self._process is None:
+            return
+        if self.running:
+            self.process.kill()
+        if self.process.stdout is not None and not self.process.stdout.closed:
+            self.wait()
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.running:
-            self.process.kill()
-        if not self.process.stdout or not self.process.stdout.closed:
-            self.wait()
+        self.end()
 
 
 def _collect(stream: Iterable[str], lines: list[str]) -> None:
