@@ -242,7 +242,7 @@ class Replicas:
 
 def topic_config(topic: TopicInfo, settings: Settings) -> TopicConfig:
     """A topic's settings: its own over the broker's defaults."""
-    return TopicConfig.parse(topic.config, settings.config.topic_defaults)
+    return TopicConfig.merge(topic.config, settings.config.topic_defaults)
 
 
 def _forget(image: MetadataImage, topic_id: TopicId) -> list[StoreOp]:

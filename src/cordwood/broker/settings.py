@@ -3,22 +3,42 @@
 from cordwood.cluster.image import MetadataImage
 from cordwood.cluster.layout import DEFAULT_BROKER
 from cordwood.config import BrokerConfig, Layers
+from cordwood.errors import ConfigError
+from cordwood.ports import Logger
 
 
 class Settings:
-    """The broker's settings, made anew whenever somebody alters one."""
+    """The broker's settings, made anew whenever somebody alters one.
 
-    def __init__(self, static: dict[str, str], image: MetadataImage, node_id: int) -> None:
+    What was altered was checked before it was stored, but against what was in force then: two alterations at the same
+    time, or another file at the next start, may contradict it. Then it is left out, and the broker goes on.
+    """
+
+    def __init__(
+        self, static: dict[str, str], image: MetadataImage, node_id: int, logger: Logger | None = None
+    ) -> None:
         self._static = static
         self._node_id = node_id
+        self._logger = logger
         self.layers = Layers(static=static)
         self.config = BrokerConfig()
         self.reload(image)
 
     def reload(self, image: MetadataImage) -> None:
-        self.layers = Layers(
-            static=self._static,
-            cluster=image.broker_configs.get(DEFAULT_BROKER, {}),
-            broker=image.broker_configs.get(str(self._node_id), {}),
-        )
-        self.config = BrokerConfig.parse(self.layers)
+        cluster = image.broker_configs.get(DEFAULT_BROKER, {})
+        broker = image.broker_configs.get(str(self._node_id), {})
+        for layers in (
+            Layers(static=self._static, cluster=cluster, broker=broker),
+            Layers(static=self._static, cluster=cluster),
+        ):
+            try:
+                self._use(layers)
+                return
+            except ConfigError as error:
+                if self._logger is not None:
+                    self._logger.error("settings that were altered are left out, they contradict others: %s", error)
+        self._use(Layers(static=self._static))
+
+    def _use(self, layers: Layers) -> None:
+        self.config = BrokerConfig.parse(layers)
+        self.layers = layers

@@ -39,7 +39,7 @@ class Entry:
 
 def describe_topic(overrides: Mapping[str, str], layers: Layers, names: Collection[str] | None = None) -> list[Entry]:
     """A topic's settings (those in *names*, or all), by name."""
-    config = TopicConfig.parse(overrides, topic_defaults(layers))
+    config = TopicConfig.merge(overrides, topic_defaults(layers))
     wanted = _wanted(TOPIC_SETTINGS, names, overrides)
     return [_topic_entry(setting, config, overrides, layers) for setting in wanted]
 

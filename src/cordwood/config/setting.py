@@ -12,6 +12,7 @@ through ``Setting.parse``, which checks kind and range.
 """
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -191,14 +192,17 @@ def _parse_integer(setting: Setting, text: str) -> Value:
 
 
 def _parse_double(setting: Setting, text: str) -> Value:
-    if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text):
+    # Each digit can be matched in one way only: clients send these texts, and backtracking would take them seconds.
+    if not re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", text):
         raise setting.refusal(text, "a number")
-    return float(text)
+    if not math.isfinite(value := float(text)):
+        raise setting.refusal(text, "a number below 1.8E308")
+    return value
 
 
 def _parse_list(setting: Setting, text: str) -> Value:
     """Comma-separated; repeats are dropped; no text is the empty list."""
-    words = re.split(r"\s*,\s*", text) if text else []
+    words = [word.strip() for word in text.split(",")] if text else []
     if "" in words:
         raise setting.refusal(text, "a list without empty parts")
     return tuple(dict.fromkeys(words))

@@ -275,15 +275,25 @@ class TopicConfig:
         Raises:
             ConfigError: an unknown name, a missing value, a wrong kind, a value out of range, or two that contradict.
         """
-        values = {name.replace(".", "_"): parse_topic_value(name, text) for name, text in overrides.items()}
-        config = replace(cls() if defaults is None else defaults, **values)  # type: ignore[arg-type]
-        if config.internal_segment_bytes is not None:
-            config = replace(config, segment_bytes=config.internal_segment_bytes)
+        config = cls.merge(overrides, defaults)
         if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
             raise ConfigError(
                 f"min.compaction.lag.ms is {config.min_compaction_lag_ms}; it must be at most "
                 f"max.compaction.lag.ms, {config.max_compaction_lag_ms}"
             )
+        return config
+
+    @classmethod
+    def merge(cls, overrides: Mapping[str, str | None], defaults: "TopicConfig | None" = None) -> Self:
+        """Like ``parse`` for a topic that exists, whose settings may contradict defaults that were altered since.
+
+        Raises:
+            ConfigError: one of the settings is not good by itself.
+        """
+        values = {name.replace(".", "_"): parse_topic_value(name, text) for name, text in overrides.items()}
+        config = replace(cls() if defaults is None else defaults, **values)  # type: ignore[arg-type]
+        if config.internal_segment_bytes is not None:
+            config = replace(config, segment_bytes=config.internal_segment_bytes)
         assert isinstance(config, cls)
         return config
 

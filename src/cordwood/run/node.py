@@ -59,7 +59,7 @@ class Node:
             entropy = random.SystemRandom()
             disk = RealDisk(directory)
             store, image = self._metadata(directory, entropy, disk)
-            settings = Settings(self._static, image, self._config.node_id)
+            settings = Settings(self._static, image, self._config.node_id, self._logger)
             logs = LogDirectory(
                 disk,
                 decompressed_bytes_max=settings.config.max_decompressed_message_bytes,
