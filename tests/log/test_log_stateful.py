@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from cordwood.log import open_log
+from cordwood.log.scan import headers
 from cordwood.ports import Instant
+from cordwood.record.batch import BatchHeader
 from cordwood.record.build import Record, build
 from cordwood.sim.disk import PowerLost
 from log.builders import DIRECTORY, TINY, Bench, batch_of
@@ -202,9 +204,10 @@ class LogMachine(RuleBasedStateMachine):
         log = self.bench.log
         log.check()
         self.start = log.log_start_offset
-        found = [stored(header) for header in self.bench.headers()]
+        base_offset = log.segments[0].base_offset
+        found = [stored(header) for segment in log.segments for _, header in headers(segment.file, 0, segment.size)]
         self.pasts.append(self.batches)
-        matching = [past for past in self.pasts if found == part(past, self.start, log.end_offset)]
+        matching = [past for past in self.pasts if found == part(past, base_offset, log.end_offset)]
         assert matching, "a first part of what was"
         assert log.end_offset >= self.safe, "what was synced is there"
         self.batches = [batch for batch in matching[-1] if batch.last < log.end_offset]
@@ -239,10 +242,7 @@ class LogMachine(RuleBasedStateMachine):
             assert (None if found is None else found.offset) == (expected and max(expected.first, self.start))
 
 
-def stored(header: "object") -> Stored:
-    from cordwood.record.batch import BatchHeader
-
-    assert isinstance(header, BatchHeader)
+def stored(header: BatchHeader) -> Stored:
     producer = (header.producer_id, header.producer_epoch, header.base_sequence) if header.producer_id >= 0 else None
     return Stored(header.base_offset, header.last_offset, header.leader_epoch, header.max_timestamp, producer)
 

@@ -180,8 +180,10 @@ def test_truncated_segments_do_not_come_back() -> None:
         bench = Bench(seed=seed)
         bench.fill(20)
         bench.sync()
+        checkpoint = bench.log.recovery_checkpoint
         bench.log.truncate(7, bench.now)
-        bench.crash()
+        bench.disk.crash()
+        bench.open(recovery_point=checkpoint)
         assert bench.offsets() == list(range(bench.log.end_offset))
         assert bench.log.end_offset in (7, bench.log.segments[-1].base_offset + 5)
         assert not [name for name in bench.disk.list(DIRECTORY) if "deleted" in name]

@@ -1,9 +1,9 @@
 """A disk in memory that can lose its power.
 
 It promises no more than a journaling file system does. Appended bytes are safe once their file was synced; before that,
-a crash keeps some first part of them and may leave garbage after it. Names (created, renamed, removed) reach the disk
-in the order in which they changed, all of them with the next ``sync``, ``replace`` or ``remove_tree``; before that, a
-crash keeps the first few. The same seed loses the same bytes.
+a crash keeps some first part of them and may leave garbage after it. Names (created, renamed, removed) and truncations
+reach the disk in the order in which they happened, all of them with the next ``sync``, ``replace`` or ``remove_tree``;
+before that, a crash keeps the first few and undoes the others. The same seed loses the same bytes.
 
 ``power_fails_after`` and ``fails_after`` count down over everything that changes the disk: that is how a test puts a
 crash, or one failing operation, at every point.
@@ -26,31 +26,36 @@ class PowerLost(BaseException):
 class _Node:
     """The content of a file, and as much as is needed to know what of it is on the disk.
 
-    The first ``safe`` bytes of ``data`` are on the disk, followed there by ``cut``: bytes that a truncation took away
-    and that no sync has removed for good.
+    The first ``safe`` bytes of ``data`` are on the disk, followed there by the bytes in ``cuts``: what truncations took
+    away that have not reached the disk, the last one's first.
     """
 
-    __slots__ = ("cut", "data", "safe")
+    __slots__ = ("cuts", "data", "safe")
 
     def __init__(self, data: bytes = b"") -> None:
         self.data = bytearray(data)
         self.safe = len(data)
-        self.cut = b""
+        self.cuts: list[bytearray] = []
 
-    def truncate(self, size: int) -> None:
-        if size < self.safe:
-            self.cut = bytes(self.data[size : self.safe]) + self.cut
-            self.safe = size
+    def truncate(self, size: int) -> "Change | None":
+        """Cut the file; the change that makes the cut final, if there is something to be made so."""
+        cut = self.data[size : self.safe]
         del self.data[size:]
+        if not cut:
+            return None
+        self.safe = size
+        self.cuts.insert(0, cut)
+        return lambda files, directories: cut.clear()
 
     def sync(self) -> None:
         self.safe = len(self.data)
-        self.cut = b""
+        self.cuts.clear()
 
     def lose_power(self, random: Random) -> None:
         unsafe = len(self.data) - self.safe
-        if self.cut and (not unsafe or random.random() < 0.5):
-            self.data[self.safe :] = self.cut
+        undone = b"".join(self.cuts)
+        if undone:
+            self.data[self.safe :] = undone
         elif unsafe:
             kept = random.choice((0, unsafe, random.randint(0, unsafe)))
             del self.data[self.safe + kept :]
@@ -58,6 +63,9 @@ class _Node:
                 garbage = min(unsafe - kept, random.randint(1, _GARBAGE_MAX))
                 self.data += bytes(garbage) if random.random() < 0.5 else random.randbytes(garbage)
         self.sync()
+
+
+Change = Callable[[dict[str, _Node], set[str]], None]
 
 
 class SimFile:
@@ -85,7 +93,9 @@ class SimFile:
     def truncate(self, size: int, /) -> None:
         assert 0 <= size <= self.size, "a file is truncated to less than it is"
         self._changes()
-        self._node.truncate(size)
+        change = self._node.truncate(size)
+        if change is not None:
+            self._disk.journal(change)
 
     def sync(self) -> None:
         self._changes()
@@ -116,7 +126,7 @@ class SimDisk:
         self._directories = {""}
         self._safe_files: dict[str, _Node] = {}
         self._safe_directories = {""}
-        self._journal: list[Callable[[dict[str, _Node], set[str]], None]] = []
+        self._journal: list[Change] = []
 
     def crash(self) -> None:
         """Lose the power and come back: every open file is gone, and so is much of what was not synced."""
@@ -151,6 +161,10 @@ class SimDisk:
         for change in self._journal:
             change(self._safe_files, self._safe_directories)
         self._journal.clear()
+
+    def journal(self, change: Change) -> None:
+        """Note a change that reaches the disk in its turn."""
+        self._journal.append(change)
 
     def open(self, path: str, /, *, create: bool = False) -> SimFile:
         self._check_path(path)
@@ -228,7 +242,7 @@ class SimDisk:
     def _add(self, path: str, node: _Node) -> None:
         self._change(lambda files, directories: files.update({path: node}))
 
-    def _change(self, change: Callable[[dict[str, _Node], set[str]], None]) -> None:
+    def _change(self, change: Change) -> None:
         change(self._files, self._directories)
         self._journal.append(change)
 
