@@ -412,3 +412,17 @@ def test_a_topic_deleted_during_a_sync_answers_its_producers() -> None:
 
 def idempotent(sequence: int, *values: bytes, epoch: int = 0) -> bytes:
     return batch(*values, producer_id=900, producer_epoch=epoch, base_sequence=sequence)
+
+
+def test_what_a_dead_process_left_unsynced_is_synced_before_it_is_served() -> None:
+    harness = Harness()
+    harness.topic("t", flush_messages=1)
+    harness.hold_syncs = True
+    harness.connect().send(produce("t", idempotent(0, b"a")), 9)
+    harness.kill()
+    harness.hold_syncs = False
+    harness.start()
+    assert send(harness.connect(), "t", idempotent(0, b"a")).error_code == Error.NONE, "it is there already"
+    harness.lose_power()
+    harness.start()
+    assert read(harness.connect().ask(fetch(("t", 0, 0)), 12, FetchResponse)) == {("t", 0): [b"a"]}

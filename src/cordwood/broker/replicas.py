@@ -15,7 +15,7 @@ from cordwood.effects import Remove
 from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.ids import NodeId, TopicId, TopicName, TopicPartition
 from cordwood.log.directory import LogDirectory
-from cordwood.log.log import Log
+from cordwood.log.log import Log, SyncJob
 from cordwood.partition.partition import Partition
 from cordwood.ports import Delete, Instant, Logger, StoreOp
 
@@ -86,6 +86,8 @@ class Replicas:
         log = self.directory.open(name, topic.id, config, now=now)
         partition = Partition(name, topic.id, log, self._node)
         partition.become(leader=info.leader, epoch=info.leader_epoch, isr=info.isr)
+        if partition.sync_due():
+            _sync_now(log, now)
         partitions = self.by_id.setdefault(topic.id, {})
         partitions[info.index] = partition
         self.by_name[topic.name] = partitions
@@ -220,10 +222,7 @@ class Replicas:
     def close(self, now: Instant) -> None:
         """Bring every log to the disk and note that the next start needs no recovery."""
         for partition in self.all():
-            job = partition.log.prepare_to_close()
-            for file in job.files:
-                file.sync()
-            partition.log.synced(job, now)
+            _sync(partition.log, partition.log.prepare_to_close(), now)
         self.directory.write_checkpoints(*self._offsets())
         self.directory.mark_clean()
         for partition in self.all():
@@ -243,6 +242,17 @@ class Replicas:
 def topic_config(topic: TopicInfo, settings: Settings) -> TopicConfig:
     """A topic's settings: its own over the broker's defaults."""
     return TopicConfig.merge(topic.config, settings.config.topic_defaults)
+
+
+def _sync_now(log: Log, now: Instant) -> None:
+    """A process that died may leave what it never acknowledged and a repeated request would be told is there."""
+    _sync(log, log.files_to_sync(), now)
+
+
+def _sync(log: Log, job: SyncJob, now: Instant) -> None:
+    for file in job.files:
+        file.sync()
+    log.synced(job, now)
 
 
 def _forget(image: MetadataImage, topic_id: TopicId) -> list[StoreOp]:

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
 from cordwood.broker.handlers.config_resources import (
-    BROKER,
     TOPIC,
     check_broker_name,
     config_path,
     find_topic,
-    unserved,
 )
 from cordwood.cluster.controller import set_config
 from cordwood.config import Change, alter_broker, alter_topic
@@ -85,6 +83,4 @@ def _altered(broker: "Broker", resource: IncrementalAlterConfigsRequestResource)
     layers = broker.settings.layers
     if resource.resource_type == TOPIC:
         return alter_topic(find_topic(broker, resource.resource_name).config, changes, layers)
-    if resource.resource_type == BROKER:
-        return alter_broker(changes, layers, for_all=check_broker_name(broker, resource.resource_name))
-    raise unserved(resource.resource_type)
+    return alter_broker(changes, layers, for_all=check_broker_name(broker, resource.resource_name))

@@ -1,0 +1,144 @@
+"""An administrator: makes the topics of a run, and then makes, grows, alters and deletes others at random.
+
+What became of a request whose answer never came is not known; for each name it remembers which states are possible.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from cordwood.errors import Error
+from cordwood.sim.client import Caller, Surroundings
+from cordwood.wire.messages import (
+    CreatePartitionsRequest,
+    CreatePartitionsRequestTopic,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsRequestConfig,
+    CreateTopicsRequestTopic,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsRequestTopic,
+    DeleteTopicsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestConfig,
+    IncrementalAlterConfigsRequestResource,
+    IncrementalAlterConfigsResponse,
+)
+
+PAUSE_MAX_MS = 400
+NAMES = ("churn-a", "churn-b", "churn.c")
+
+_TOPIC, _SET = 2, 0
+
+
+class Admin:
+    """One administrator, one request at a time."""
+
+    def __init__(self, around: Surroundings, topics: Mapping[str, tuple[int, Mapping[str, str]]], changes: int) -> None:
+        self._around = around
+        self._to_create = dict(topics)
+        self._left = changes
+        self._caller = Caller(around, "admin", self._go_on)
+        self.possible: dict[str, set[bool]] = {name: {False} for name in NAMES}
+        """Whether a topic exists, as far as is known: both, after an answer that never came."""
+
+    @property
+    def is_done(self) -> bool:
+        return not self._to_create and not self._left
+
+    def start(self) -> None:
+        self._caller.connect()
+
+    def _pause(self) -> None:
+        self._around.clock.after(self._around.random.randint(1, PAUSE_MAX_MS), "admin goes on", self._go_on)
+
+    def _go_on(self) -> None:
+        if not self._caller.is_connected or len(self._caller):
+            return
+        if self._to_create:
+            name = next(iter(self._to_create))
+            partitions, config = self._to_create[name]
+            self._create(name, partitions, config, lambda error: self._created(name, error))
+        elif self._left:
+            self._left -= 1
+            change = self._around.random.choice((self._make, self._make, self._delete, self._grow, self._alter))
+            change(self._around.random.choice(NAMES))
+
+    def _created(self, name: str, error: int) -> None:
+        if error in (Error.NONE, Error.TOPIC_ALREADY_EXISTS):
+            del self._to_create[name]
+        self._say(f"creates {name}", error)
+
+    def _say(self, what: str, error: int) -> None:
+        self._around.trace.line("admin", f"{what}: {Error(error).name}")
+        self._pause()
+
+    # ------------------------------------------------------------------ requests
+
+    def _create(self, name: str, partitions: int, config: Mapping[str, str], on_answer: Callable[[int], None]) -> None:
+        topic = CreateTopicsRequestTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=1,
+            configs=[CreateTopicsRequestConfig(name=key, value=value) for key, value in config.items()],
+        )
+        self._caller.ask(
+            CreateTopicsRequest(topics=[topic]),
+            7,
+            CreateTopicsResponse,
+            lambda response: on_answer(response.topics[0].error_code),
+        )
+
+    def _make(self, name: str) -> None:
+        self.possible[name] = self.possible[name] | {True}
+        config = {"retention.ms": "1000"} if self._around.random.random() < 0.5 else {}
+
+        def made(error: int) -> None:
+            self._learn(name, error, then=True, otherwise={Error.TOPIC_ALREADY_EXISTS: True})
+            self._say(f"makes {name}", error)
+
+        self._create(name, self._around.random.randint(1, 3), config, made)
+
+    def _delete(self, name: str) -> None:
+        self.possible[name] = self.possible[name] | {False}
+
+        def deleted(response: DeleteTopicsResponse) -> None:
+            error = response.responses[0].error_code
+            self._learn(name, error, then=False, otherwise={Error.UNKNOWN_TOPIC_OR_PARTITION: False})
+            self._say(f"deletes {name}", error)
+
+        request = DeleteTopicsRequest(topics=[DeleteTopicsRequestTopic(name=name)])
+        self._caller.ask(request, 6, DeleteTopicsResponse, deleted)
+
+    def _learn(self, name: str, error: int, *, then: bool, otherwise: Mapping[Error, bool]) -> None:
+        if error == Error.NONE:
+            self.possible[name] = {then}
+        elif error in otherwise:
+            self.possible[name] = {otherwise[Error(error)]}
+
+    def _grow(self, name: str) -> None:
+        wanted = CreatePartitionsRequestTopic(name=name, count=self._around.random.randint(1, 5), assignments=None)
+
+        def grown(response: CreatePartitionsResponse) -> None:
+            self._say(f"grows {name}", response.results[0].error_code)
+
+        self._caller.ask(CreatePartitionsRequest(topics=[wanted]), 3, CreatePartitionsResponse, grown)
+
+    def _alter(self, name: str) -> None:
+        change = IncrementalAlterConfigsRequestConfig(
+            name="flush.messages", config_operation=_SET, value=str(self._around.random.randint(1, 9))
+        )
+        resource = IncrementalAlterConfigsRequestResource(resource_type=_TOPIC, resource_name=name, configs=[change])
+
+        def altered(response: IncrementalAlterConfigsResponse) -> None:
+            self._say(f"alters {name}", response.responses[0].error_code)
+
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        self._caller.ask(request, 1, IncrementalAlterConfigsResponse, altered)
+
+    def surprises(self, existing: Sequence[str]) -> list[str]:
+        """What is known here and is not so."""
+        return [
+            f"{name} {'exists' if name in existing else 'does not exist'}, and the administrator knows otherwise"
+            for name, possible in self.possible.items()
+            if (name in existing) not in possible
+        ]

@@ -1,0 +1,103 @@
+"""A client's connection: one at a time, made again whenever it is lost. The clients built on it are small state
+machines: ``producer``, ``consumer``, ``admin``."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
+
+from cordwood.ports import FileSlice
+from cordwood.sim.clock import SimClock
+from cordwood.sim.history import History
+from cordwood.sim.network import Frames, Link, Network
+from cordwood.sim.trace import Trace
+from cordwood.wire.frame import api_of, read_correlation_id, read_response, request_frame
+
+TIMEOUT_MS = 3_000
+RECONNECT_MAX_MS = 200
+
+R = TypeVar("R")
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What every client is given."""
+
+    clock: SimClock
+    network: Network
+    random: Random
+    trace: Trace
+    history: History
+
+
+@dataclass(slots=True)
+class InFlight:
+    """A request without its answer yet."""
+
+    correlation_id: int
+    version: int
+    response: type
+    on_answer: Callable[[object], None]
+
+
+class Caller:
+    """A connection to the broker that comes back. Whoever owns it hears of a new one by *on_connect*."""
+
+    def __init__(self, around: Surroundings, name: str, on_connect: Callable[[], None]) -> None:
+        self._around = around
+        self.name = name
+        self._on_connect = on_connect
+        self._link: Link | None = None
+        self._frames = Frames()
+        self._in_flight: deque[InFlight] = deque()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._in_flight)
+
+    def connect(self) -> None:
+        self._frames = Frames()
+        self._link = self._around.network.connect(self, self.name)
+        self._on_connect()
+
+    def ask(self, request: object, version: int, cls: type[R], on_answer: Callable[[R], None]) -> None:
+        """Send a request. The answer, if it comes on this connection, goes to *on_answer*."""
+        assert self._link is not None
+        self._count += 1
+        self._in_flight.append(InFlight(self._count, version, cls, on_answer))  # type: ignore[arg-type]
+        api = api_of(request)
+        self._around.trace.line(self.name, f"asks {api.name} v{version}, number {self._count}")
+        chunks = request_frame(correlation_id=self._count, api_version=version, message=request, client_id=self.name)
+        self._link.up.write(b"".join(bytes(c) for c in chunks if not isinstance(c, FileSlice)))
+        number = self._count
+        self._around.clock.after(TIMEOUT_MS, f"{self.name} looks for answer {number}", lambda: self._give_up(number))
+
+    def _give_up(self, number: int) -> None:
+        if any(request.correlation_id == number for request in self._in_flight):
+            self.drop("no answer in time")
+
+    def drop(self, reason: str) -> None:
+        """Break the connection; what was in flight may have happened or not."""
+        if self._link is not None:
+            self._around.trace.line(self.name, f"drops its connection: {reason}")
+            self._link.cut()
+
+    def received(self, data: bytes, /) -> None:
+        for frame in self._frames.feed(data):
+            view = memoryview(frame)
+            request = self._in_flight.popleft()
+            if read_correlation_id(view) != request.correlation_id:
+                self._around.history.complain(f"{self.name} got an answer out of order")
+                return
+            request.on_answer(read_response(request.response, request.version, view))
+
+    def lost(self) -> None:
+        self._link = None
+        self._in_flight.clear()
+        delay_ms = self._around.random.randint(1, RECONNECT_MAX_MS)
+        self._around.clock.after(delay_ms, f"{self.name} connects again", self.connect)
+
+    @property
+    def is_connected(self) -> bool:
+        return self._link is not None and self._link.is_open

@@ -1,0 +1,106 @@
+"""What the clients of a run saw, and what was in the logs: the witnesses that the checker hears.
+
+A run is divided into eras by losses of power. A process that merely dies loses nothing that was written, so it ends no
+era; when the power goes, whatever was not synced may go with it, and the next era begins with what is left.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from cordwood.ids import TopicName, TopicPartition
+from cordwood.record.batch import batches
+from cordwood.record.build import records
+from cordwood.sim.disk import SimDisk
+
+_RECORDS_BYTES_MAX = 1 << 24
+
+
+class Stored(NamedTuple):
+    """A record in a log, as the disk has it."""
+
+    offset: int
+    value: bytes
+
+
+LogDump = list[Stored]
+
+
+class Acknowledged(NamedTuple):
+    """The broker told a producer that its batch is at these offsets."""
+
+    producer: str
+    partition: TopicPartition
+    offset: int
+    values: tuple[bytes, ...]
+    era: int
+
+
+class Seen(NamedTuple):
+    """A consumer got this record."""
+
+    offset: int
+    value: bytes
+    era: int
+
+
+@dataclass(slots=True)
+class Reading:
+    """What one consumer saw of one partition from where it began, or began again."""
+
+    consumer: str
+    partition: TopicPartition
+    era: int = 0
+    """When it began."""
+    seen: list[Seen] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Era:
+    """The logs when the era ended, how often the process died in it, and what of the last era was left at its start."""
+
+    logs: dict[TopicPartition, LogDump] = field(default_factory=dict)
+    kept: dict[TopicPartition, LogDump] = field(default_factory=dict)
+    deaths: int = 0
+
+
+@dataclass(slots=True)
+class History:
+    """All that is known of a run when it is over."""
+
+    safe_topics: frozenset[TopicName] = frozenset()
+    """Topics that are synced before they acknowledge."""
+    eras: list[Era] = field(default_factory=lambda: [Era()])
+    acknowledged: list[Acknowledged] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
+    sent: dict[tuple[str, TopicPartition], list[bytes]] = field(default_factory=dict)
+    """Every producer's records in the order of sending."""
+    producer_ids: list[int] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    """What a client was told that it should never have been told."""
+
+    @property
+    def era(self) -> int:
+        return len(self.eras) - 1
+
+    def complain(self, text: str) -> None:
+        self.complaints.append(text)
+
+
+def dump(disk: SimDisk, partition: TopicPartition) -> LogDump:
+    """The records of a partition's files, read without any of the code under test but that of batches."""
+    directory = str(partition)
+    if not disk.exists(directory):
+        return []
+    stored: LogDump = []
+    for name in disk.list(directory):
+        if name.endswith(".log"):
+            stored += _records(disk.read(f"{directory}/{name}"))
+    return stored
+
+
+def _records(data: bytes) -> LogDump:
+    return [
+        Stored(record.offset, record.value or b"")
+        for batch, header in batches(memoryview(data))
+        for record in records(batch, header, limit=_RECORDS_BYTES_MAX)
+    ]
