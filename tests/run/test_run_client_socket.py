@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from cordwood.broker.connection import Call, Connection, Peer
 from cordwood.ids import ConnectionId
 from cordwood.ports import Instant
-from cordwood.run.client_socket import BELIEVED_BYTES, UNSENT_BYTES_MAX, ClientSocket, ReceiveBuffers
+from cordwood.run.client_socket import BELIEVED_BYTES, ClientSocket, ReceiveBuffers
 from cordwood.run.loop import new_event_loop
 from support.raw import framed
 from support.waiting import eventually
 
 REQUEST_BYTES_MAX = 4 << 20
+UNSENT_BYTES_MAX = 1 << 20
 
 
 class Server:
@@ -49,6 +50,7 @@ class Server:
             on_lost=lambda _, reason, *__: self.lost.append(reason),
             request_bytes_max=REQUEST_BYTES_MAX,
             requests_max=requests_max,
+            unsent_bytes_max=UNSENT_BYTES_MAX,
         )
 
     def __enter__(self) -> Self:

@@ -196,11 +196,8 @@ class Broker:
 
     def brokers(self, call: Call) -> list[BrokerInfo]:
         """The live brokers, with the addresses to tell this client: advertised, or the one that it dialled."""
-        advertised = self.config.advertised_endpoints()
-        if advertised:
-            host, port = advertised[0].host, advertised[0].port
-        else:
-            host, port = call.connection.peer.local_host, call.connection.peer.local_port
+        peer = call.connection.peer
+        host, port = self.settings.advertised.get(peer.listener, (peer.local_host, peer.local_port))
         return [BrokerInfo(self.node, host, port, self.config.broker_rack)]
 
     def live_nodes(self) -> list[NodeId]:

@@ -20,6 +20,7 @@ class Peer:
     port: int
     local_host: str
     local_port: int
+    listener: str = "PLAINTEXT"
 
 
 class Connection:

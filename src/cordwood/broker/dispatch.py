@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call, Connection
 from cordwood.broker.handlers import HANDLERS, Handler
-from cordwood.broker.handlers.api_versions import unsupported_version
+from cordwood.broker.handlers.api_versions import PRODUCE, unsupported_version
 from cordwood.errors import ProtocolError
 from cordwood.wire.frame import RequestHead, read_request_head, request_reader
 from cordwood.wire.registry import API_VERSIONS_KEY, APIS
@@ -23,6 +23,8 @@ def serve(broker: "Broker", connection: Connection, frame: memoryview) -> None:
     if route is None:
         _unknown(broker, connection, head)
         return
+    if len(frame) > broker.config.max_recordless_request_bytes and api_key != PRODUCE:
+        raise ProtocolError(f"a request of {len(frame)} bytes that brings no records")
     read, handler = route
     request = read(frame, body)
     call = Call(connection, api_key, api_version, correlation_id, client_id)

@@ -22,6 +22,8 @@ class Settings:
         self._logger = logger
         self.layers = Layers(static=static)
         self.config = BrokerConfig()
+        self.advertised: dict[str, tuple[str, int]] = {}
+        """By the name of a listener: the address to tell the clients that came in there, if it is not what they dialled."""
         self.reload(image)
 
     def reload(self, image: MetadataImage) -> None:
@@ -42,3 +44,4 @@ class Settings:
     def _use(self, layers: Layers) -> None:
         self.config = BrokerConfig.parse(layers)
         self.layers = layers
+        self.advertised = {e.name: (e.host, e.port) for e in self.config.advertised_endpoints()}

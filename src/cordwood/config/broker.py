@@ -223,6 +223,24 @@ class BrokerConfig:
         ours=True,
         doc="The most bytes that one batch may grow to where the broker decompresses it.",
     )
+    max_in_flight_requests_per_connection: Int = setting(
+        default=128,
+        check=at_least(1),
+        ours=True,
+        doc="Requests of one connection that may wait for their answers; beyond it the broker stops reading there.",
+    )
+    max_unsent_response_bytes: Int = setting(
+        default=1 << 20,
+        check=at_least(1),
+        ours=True,
+        doc="Answers that one client may leave unread before the broker stops reading its requests.",
+    )
+    max_recordless_request_bytes: Int = setting(
+        default=16 << 20,
+        check=at_least(1024),
+        ours=True,
+        doc="The largest request other than Produce. Small fields take many times their size once they are read.",
+    )
 
     # Idempotent producers and transactions
 

@@ -25,7 +25,6 @@ from cordwood.run.disk import RealFile
 SHARED_BYTES = 1 << 20
 BELIEVED_BYTES = 1 << 17  # a claimed length is believed up to here; beyond, the buffer doubles as bytes really arrive
 JOINED_BYTES_MAX = 1 << 16  # replies that are copied together rather than sent one by one
-UNSENT_BYTES_MAX = 1 << 20  # more than this unsent: no further request of that client is read
 
 _LENGTH = Struct(">i")
 
@@ -77,6 +76,7 @@ class ClientSocket:
         "_socket",
         "_unsent",
         "_unsent_bytes",
+        "_unsent_bytes_max",
         "_writing",
         "closing",
         "connection",
@@ -93,6 +93,7 @@ class ClientSocket:
         on_lost: OnLost,
         request_bytes_max: int,
         requests_max: int,
+        unsent_bytes_max: int,
     ) -> None:
         # For the server's life
         self._loop = loop
@@ -101,6 +102,7 @@ class ClientSocket:
         self._on_lost = on_lost
         self._request_bytes_max = request_bytes_max
         self._requests_max = requests_max
+        self._unsent_bytes_max = unsent_bytes_max
         # For the connection's life
         self.connection = connection
         self._socket = sock
@@ -209,7 +211,7 @@ class ClientSocket:
         """Is the client so far ahead of its replies that its next request must wait?"""
         connection = self.connection
         return (
-            self._unsent_bytes + connection.kept_bytes > UNSENT_BYTES_MAX
+            self._unsent_bytes + connection.kept_bytes > self._unsent_bytes_max
             or len(connection.waiting) >= self._requests_max
         )
 
@@ -270,6 +272,7 @@ class ClientSocket:
         self._unsent_bytes += sum(len(chunk) for chunk in chunks)
 
     def _writable(self) -> None:
+        self.connection.active_ms = now().mono_ms  # it reads what it was sent: slow, but not idle
         self._flush()
         self.go_on()
 

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar, assert_never
 
@@ -23,7 +23,7 @@ from cordwood.run.client_socket import ClientSocket, ReceiveBuffers
 from cordwood.run.clock import now
 
 ACCEPTS_MAX = 64  # at one go: a storm of new connections must not keep the old ones waiting
-REQUESTS_IN_FLIGHT_MAX = 128  # of one connection; Kafka takes one at a time, clients send at most a handful
+ACCEPT_PAUSE_S = 1.0  # after the system had no descriptor for one more connection
 
 T = TypeVar("T")
 
@@ -31,7 +31,15 @@ T = TypeVar("T")
 class Driver:
     """One broker and its surroundings."""
 
-    def __init__(self, broker: Broker, disk: Disk, store: MetadataStore, logger: logging.Logger) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        disk: Disk,
+        store: MetadataStore,
+        logger: logging.Logger,
+        *,
+        on_failure: Callable[[], None],
+    ) -> None:
         self._broker = broker
         self._disk = disk
         self._store = store
@@ -40,28 +48,30 @@ class Driver:
         self._buffers = ReceiveBuffers()
         self._clients: dict[ConnectionId, ClientSocket] = {}
         self._connection_count = 0
-        self._listeners: list[socket.socket] = []
+        self._listeners: dict[str, socket.socket] = {}
         self._timers = broker.timers
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = NEVER
         self._metadata_thread = ThreadPoolExecutor(1, "cordwood-metadata")
         self._disk_thread = ThreadPoolExecutor(1, "cordwood-disk")
         self._in_flight = 0
-        self.failure: asyncio.Future[None] = self._loop.create_future()
-        """Done, with an exception, when the broker can not go on."""
+        self._on_failure = on_failure
+        self.failure: Exception | None = None
+        """Why the broker can not go on."""
 
     # ------------------------------------------------------------------ start and end
 
-    def start(self, listeners: Iterable[socket.socket]) -> None:
+    def start(self, listeners: Mapping[str, socket.socket]) -> None:
+        """Begin, with the listening sockets by the names of their listeners."""
         self._act(self._broker.start, now())
-        for listener in listeners:
+        self._listeners = dict(listeners)
+        for name, listener in self._listeners.items():
             listener.setblocking(False)
-            self._listeners.append(listener)
-            self._loop.add_reader(listener.fileno(), self._accept, listener)
+            self._loop.add_reader(listener.fileno(), self._accept, name, listener)
 
     async def stop(self) -> None:
         """Take no more requests, bring everything to the disk, close."""
-        for listener in self._listeners:
+        for listener in self._listeners.values():
             self._loop.remove_reader(listener.fileno())
             listener.close()
         for client in list(self._clients.values()):
@@ -72,9 +82,8 @@ class Driver:
             await self._settled()
         self._metadata_thread.shutdown()
         self._disk_thread.shutdown()
-        if not self.failure.done():
+        if self.failure is None:
             self._broker.shut_down(now())
-            self.failure.cancel()
         self._store.close()
 
     async def _settled(self) -> None:
@@ -85,7 +94,7 @@ class Driver:
 
     # ------------------------------------------------------------------ events
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept(self, name: str, listener: socket.socket) -> None:
         for _ in range(ACCEPTS_MAX):
             try:
                 sock, address = listener.accept()
@@ -93,23 +102,32 @@ class Driver:
                 return
             except OSError as error:
                 self._logger.warning("a connection could not be accepted: %s", error.strerror)
+                # It still waits, so the loop would come back at once, and again, for nothing.
+                self._loop.remove_reader(listener.fileno())
+                self._loop.call_later(ACCEPT_PAUSE_S, self._accept_again, name, listener)
                 return
-            self._connected(sock, address)
+            self._connected(name, sock, address)
 
-    def _connected(self, sock: socket.socket, address: tuple[str, int]) -> None:
+    def _accept_again(self, name: str, listener: socket.socket) -> None:
+        if listener.fileno() >= 0:
+            self._loop.add_reader(listener.fileno(), self._accept, name, listener)
+
+    def _connected(self, name: str, sock: socket.socket, address: tuple[str, int]) -> None:
         sock.setblocking(False)
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             local = sock.getsockname()
         except OSError:  # it is gone already
             sock.close()
             return
-        peer = Peer(address[0], address[1], local[0], local[1])
+        peer = Peer(address[0], address[1], local[0], local[1], name)
         self._connection_count += 1
         connection = self._broker.connected(ConnectionId(self._connection_count), peer, now())
         if connection is None:
             sock.close()
             return
+        config = self._broker.config
         self._clients[connection.id] = ClientSocket(
             sock,
             connection,
@@ -117,11 +135,14 @@ class Driver:
             self._buffers,
             on_frame=self._received,
             on_lost=self._lost,
-            request_bytes_max=self._broker.config.socket_request_max_bytes,
-            requests_max=REQUESTS_IN_FLIGHT_MAX,
+            request_bytes_max=config.socket_request_max_bytes,
+            requests_max=config.max_in_flight_requests_per_connection,
+            unsent_bytes_max=config.max_unsent_response_bytes,
         )
 
     def _received(self, client: ClientSocket, frame: memoryview, moment: Instant) -> None:
+        if self.failure is not None:
+            return
         try:
             effects = self._broker.received(client.connection, frame, moment)
         except Exception as error:
@@ -151,6 +172,8 @@ class Driver:
 
     def _act(self, event: Callable[..., list[Effect]], *arguments: object) -> None:
         """Give the broker an event and do what it asks for. A bug stops it: wrong data would be worse."""
+        if self.failure is not None:
+            return
         try:
             effects = event(*arguments)
         except Exception as error:
@@ -159,9 +182,10 @@ class Driver:
         self._execute(effects)
 
     def _fail(self, error: Exception) -> None:
-        if not self.failure.done():
+        if self.failure is None:
             self._logger.critical("the broker stops: it met a condition that its code rules out", exc_info=error)
-            self.failure.set_exception(error)
+            self.failure = error
+            self._on_failure()
 
     def _execute(self, effects: list[Effect]) -> None:
         for effect in effects:

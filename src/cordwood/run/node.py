@@ -5,7 +5,7 @@ import logging
 import os
 import random
 import socket
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.replicas import Replicas
@@ -36,8 +36,12 @@ class Node:
         self._logger = logger
         self._driver: Driver | None = None
         self._lock: DirectoryLock | None = None
+        self.ended = asyncio.Event()
+        """Set it, and ``run`` returns."""
         self.address = ""
-        """host:port, once it listens."""
+        """host:port of the first listener, once it listens."""
+        self.addresses: dict[str, str] = {}
+        """The same of all listeners, by their names."""
 
     async def start(self) -> None:
         """Open everything and listen. Raises ``ConfigError`` with what to do, if it can not be done."""
@@ -75,9 +79,9 @@ class Node:
                 logger=self._logger,
                 now=now(),
             )
-            self._driver = Driver(broker, disk, store, self._logger)
+            self._driver = Driver(broker, disk, store, self._logger, on_failure=self.ended.set)
         except BaseException:
-            for listener in listeners:
+            for listener in listeners.values():
                 listener.close()
             raise
         self._driver.start(listeners)
@@ -104,37 +108,36 @@ class Node:
         identity.check(cluster_id=image.cluster_id, node_id=self._config.node_id)
         return store, image
 
-    def _listen(self) -> list[socket.socket]:
-        listeners: list[socket.socket] = []
+    def _listen(self) -> dict[str, socket.socket]:
+        listeners: dict[str, socket.socket] = {}
         for endpoint in self._config.endpoints():
             try:
                 sock = open_listener(endpoint.host, endpoint.port, backlog=self._config.socket_listen_backlog_size)
             except OSError as error:
-                for listener in listeners:
+                for listener in listeners.values():
                     listener.close()
                 raise ConfigError(
                     f"can not listen on {endpoint.host or '*'}:{endpoint.port}: {error.strerror}; choose another --port"
                 ) from None
-            listeners.append(sock)
-        host, port = listeners[0].getsockname()[:2]
-        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            listeners[endpoint.name] = sock
+        self.addresses = {name: _address(listener) for name, listener in listeners.items()}
+        self.address = next(iter(self.addresses.values()))
         return listeners
 
-    async def run_until(self, ended: Coroutine[object, object, object]) -> None:
-        """Run until *ended* is, or raise what stopped the broker."""
+    async def run(self) -> None:
+        """Run until ``ended`` is set, by whoever wants the end of it; or raise what stopped the broker."""
         assert self._driver is not None
-        failure = self._driver.failure
-        stop = asyncio.ensure_future(ended)
-        stop.add_done_callback(lambda _: failure.done() or failure.cancel())
-        try:
-            await failure
-        except asyncio.CancelledError:
-            await stop
-        finally:
-            stop.cancel()
+        await self.ended.wait()
+        if self._driver.failure is not None:
+            raise self._driver.failure
 
     async def stop(self) -> None:
         assert self._driver is not None
         assert self._lock is not None
         await self._driver.stop()
         self._lock.release()
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -33,14 +33,13 @@ def serve(settings: Mapping[str, str], logger: logging.Logger, *, ready: Callabl
 async def _serve(settings: Mapping[str, str], logger: logging.Logger, ready: Callable[[Node], None]) -> None:
     node = Node(settings, logger)
     await node.start()
-    stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+        loop.add_signal_handler(number, node.ended.set)
     _calm_garbage_collector()
     ready(node)
     try:
-        await node.run_until(stopping.wait())
+        await node.run()
     finally:
         await node.stop()
 

@@ -42,15 +42,14 @@ class Broker:
         self._own_directory = None if data is not None else tempfile.mkdtemp(prefix="cordwood-")
         self.data = data if data is not None else str(self._own_directory)
         self._settings = {
-            **{name: _text(value) for name, value in (settings or {}).items()},
             "listeners": f"PLAINTEXT://{host}:{port}",
+            **{name: _text(value) for name, value in (settings or {}).items()},
             "log.dirs": self.data,
             "node.id": str(node_id),
         }
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._node: Node | None = None
-        self._stopping: asyncio.Event | None = None
         self._failure: BaseException | None = None
 
     @property
@@ -58,6 +57,12 @@ class Broker:
         """The address to give to clients as ``bootstrap.servers``."""
         assert self._node is not None, "the broker is not running: use it in a with statement, or call start()"
         return self._node.address
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """The same of each listener, by its name, where *settings* have several."""
+        assert self._node is not None, "the broker is not running"
+        return self._node.addresses
 
     @property
     def port(self) -> int:
@@ -80,9 +85,8 @@ class Broker:
         if self._thread is None:
             return
         assert self._loop is not None
-        assert self._stopping is not None
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stopping.set)
+        if self._node is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._node.ended.set)
         self._finish()
         if self._failure is not None:
             raise self._failure
@@ -109,13 +113,12 @@ class Broker:
 
     async def _serve(self, started: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
-        self._stopping = asyncio.Event()
         node = Node(self._settings, logging.getLogger("cordwood"))
         await node.start()
         self._node = node
         started.set()
         try:
-            await node.run_until(self._stopping.wait())
+            await node.run()
         finally:
             await node.stop()
 

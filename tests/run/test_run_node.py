@@ -1,0 +1,38 @@
+"""A whole broker: what it leaves behind when it stops, and what it tells clients about itself."""
+
+import json
+from pathlib import Path
+
+from cordwood.log.directory import CLEAN_STOP
+from cordwood.testing import Broker
+from cordwood.wire.messages import MetadataRequest, MetadataResponse
+from support.raw import RawClient
+
+
+def test_a_clean_stop_leaves_the_mark_that_spares_recovery(tmp_path: Path) -> None:
+    with Broker(data=str(tmp_path)):
+        assert not (tmp_path / CLEAN_STOP).exists(), "while it runs, a crash must look like one"
+    assert json.loads((tmp_path / CLEAN_STOP).read_text())["version"] == 0
+
+
+def test_clients_of_each_listener_are_told_its_own_advertised_address() -> None:
+    settings = {
+        "listeners": "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
+        "advertised.listeners": "INSIDE://inside.example:1111,OUTSIDE://outside.example:2222",
+        "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+    }
+    with Broker(settings=settings) as broker:
+        told = {name: advertised(address) for name, address in broker.addresses.items()}
+    assert told == {"INSIDE": ("inside.example", 1111), "OUTSIDE": ("outside.example", 2222)}
+
+
+def test_without_advertised_listeners_clients_are_told_what_they_dialled() -> None:
+    with Broker(host="0.0.0.0") as broker:
+        assert advertised(f"127.0.0.1:{broker.port}") == ("127.0.0.1", broker.port)
+        assert advertised(f"127.0.0.2:{broker.port}") == ("127.0.0.2", broker.port)
+
+
+def advertised(bootstrap: str) -> tuple[str, int]:
+    with RawClient(bootstrap) as client:
+        (broker,) = client.ask(MetadataRequest(topics=[]), MetadataResponse).brokers
+    return broker.host, broker.port
