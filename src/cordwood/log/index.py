@@ -2,7 +2,8 @@
 
 An entry is a pair of numbers, and both numbers grow from entry to entry. New entries gather in memory and go to the
 file in groups, and whenever ``flush`` is called; they need no sync of their own while a segment is active, because
-after a crash its indexes are made anew. Of what is in the file only the block that was needed last is held in memory.
+after a crash its indexes are made anew. Of what is in the file only the block that was needed last is held in memory,
+and the file is open only while it is read or written: a broker has thousands.
 """
 
 from collections.abc import Iterable
@@ -21,13 +22,12 @@ _BLOCK = 512
 class Index:
     """Entries of two growing numbers in a file."""
 
-    __slots__ = ("_block", "_block_first", "_disk", "_file", "_format", "_path", "_stored", "_tail")
+    __slots__ = ("_block", "_block_first", "_disk", "_format", "_path", "_stored", "_tail")
 
     def __init__(self, disk: Disk, path: str, entry: Struct) -> None:
         self._disk = disk
         self._path = path
         self._format = entry
-        self._file: File | None = None
         self._stored = 0
         self._tail: list[tuple[int, int]] = []
         self._block = b""
@@ -38,10 +38,10 @@ class Index:
 
     def load(self) -> None:
         """Begin with what the file holds. ``StorageError`` if there is none, ``CorruptData`` if it is no index."""
-        self._file = self._disk.open(self._path)
-        if self._file.size % self._format.size:
-            raise CorruptData(f"{self._path}: {self._file.size} bytes are no whole number of entries")
-        self._stored = self._file.size // self._format.size
+        size = self._disk.open(self._path).size
+        if size % self._format.size:
+            raise CorruptData(f"{self._path}: {size} bytes are no whole number of entries")
+        self._stored = size // self._format.size
         self._forget_block()
         if self._stored and not self._grows(0, self._stored - 1):
             raise CorruptData(f"{self._path}: the entries do not grow")
@@ -49,12 +49,13 @@ class Index:
     def reset(self) -> None:
         """Begin anew, whatever the file holds, even if there is none."""
         self.forget()
-        if self._disk.exists(self._path) and self._opened().size:
-            self._opened().truncate(0)
+        if self._disk.exists(self._path):
+            file = self._disk.open(self._path)
+            if file.size:
+                file.truncate(0)
 
     def forget(self) -> None:
         """Begin anew in memory. The file stays as it is until something is flushed or stored."""
-        self._file = None
         self._tail.clear()
         self._stored = 0
         self._forget_block()
@@ -98,23 +99,19 @@ class Index:
             del self._tail[keep - self._stored :]
             return
         self._tail.clear()
-        self._opened().truncate(keep * self._format.size)
+        self._disk.open(self._path).truncate(keep * self._format.size)
         self._stored = keep
         self._forget_block()
 
     def flush(self) -> File:
         """Bring all entries into the file, which is created if need be. It is what a caller may want to sync."""
-        file = self._opened()
+        file = self._disk.open(self._path, create=True)
         if self._tail:
             file.append(self._packed(self._tail))
             self._stored += len(self._tail)
             self._tail.clear()
             self._forget_block()
         return file
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
 
     def check(self) -> None:
         for number in range(1, len(self)):
@@ -154,7 +151,7 @@ class Index:
         first = number - number % _BLOCK
         size = self._format.size
         count = min(_BLOCK, self._stored - first)
-        self._block = self._opened().read(first * size, count * size)
+        self._block = self._disk.open(self._path).read(first * size, count * size)
         self._block_first = first
         if len(self._block) != count * size:
             self._forget_block()
@@ -163,11 +160,6 @@ class Index:
     def _forget_block(self) -> None:
         self._block = b""
         self._block_first = 0
-
-    def _opened(self) -> File:
-        if self._file is None:
-            self._file = self._disk.open(self._path, create=True)
-        return self._file
 
 
 def offset_index(disk: Disk, path: str) -> Index:

@@ -321,8 +321,6 @@ class Segment:
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
-        self._offsets.close()
-        self._times.close()
 
     def check(self, end_offset: int) -> None:
         """Read the whole segment and assert that everything agrees."""
