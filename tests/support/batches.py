@@ -14,7 +14,7 @@ def values_batch(*values: bytes, timestamp: int = 0) -> bytes:
     return bytes(build([Record(offset, timestamp, b"k", value) for offset, value in enumerate(values)]))
 
 
-def altered(batch: bytes, *, payload: bytes | None = None, **fields: int) -> bytes:
+def altered(batch: bytes, payload: bytes | None = None, /, **fields: int) -> bytes:
     """The batch with other header fields, or another payload, and with a CRC and a length that fit unless given."""
     body = batch[HEADER_SIZE:] if payload is None else payload
     header: BatchHeader = header_at(batch)._replace(length=HEADER_SIZE - 12 + len(body))
@@ -23,6 +23,18 @@ def altered(batch: bytes, *, payload: bytes | None = None, **fields: int) -> byt
     if "crc" in fields:
         sealed[17:21] = fields["crc"].to_bytes(4, "big")
     return bytes(sealed)
+
+
+def one_record(*, timestamp_delta: int = 0, offset_delta: int = 0) -> bytes:
+    """A batch of one record with any distances from its header."""
+    body = b"\0" + _varint(timestamp_delta) + _varint(offset_delta) + b"\x02k\x02v\0"
+    return altered(values_batch(b"v"), _varint(len(body)) + body)
+
+
+def _varint(number: int) -> bytes:
+    value = (number << 1) ^ (number >> 63)
+    groups = [value >> shift & 0x7F for shift in range(0, max(value.bit_length(), 1), 7)]
+    return bytes([*(group | 0x80 for group in groups[:-1]), groups[-1]])
 
 
 def produce(topic: str, *batches: bytes | None, acks: int = 1, partition: int = 0) -> ProduceRequest:

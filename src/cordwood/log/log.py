@@ -19,8 +19,8 @@ from cordwood.errors import CorruptData, Error, Refused
 from cordwood.ids import NO_LEADER_EPOCH, NO_TIMESTAMP
 from cordwood.ports import Disk, File, FileSlice, Instant
 from cordwood.record.batch import BatchHeader, batches, header_at, stamp
-from cordwood.record.build import records
 from cordwood.record.control import EndMarker, build_end_marker
+from cordwood.record.glance import first_since
 
 from .epochs import EpochEnd, LeaderEpochs
 from .produced import ProduceRules
@@ -512,14 +512,11 @@ class Log:
         """The first record of a batch with *timestamp* or a later one and *from_offset* or a later one."""
         try:
             batch = read_batch(segment.file, position, header)
-            for record in records(batch, header, limit=self._decompressed_bytes_max):
-                if record.timestamp >= timestamp and record.offset >= from_offset:
-                    return FoundOffset(record.offset, record.timestamp, header.leader_epoch)
+            found = first_since(batch, header, timestamp, from_offset, limit=self._decompressed_bytes_max)
         except CorruptData:
             # A producer may have sent records that make no sense: nobody looked. The batch is as near as we can get.
-            offset = max(header.base_offset, from_offset)
-            return FoundOffset(offset, header.max_timestamp, header.leader_epoch)
-        return None
+            found = max(header.base_offset, from_offset), header.max_timestamp
+        return FoundOffset(*found, header.leader_epoch) if found is not None else None
 
     def _batch_boundary(self, offset: int) -> int:
         """*offset*, or the first offset of the batch that it lies in the middle of."""

@@ -5,13 +5,28 @@ records: a compacted topic needs keys, timestamp limits other than the defaults 
 ``compression.type`` means to compress anew.
 """
 
-from collections.abc import Callable
-
+from cordwood.config.setting import LONG_MAX
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import CorruptData, Error, Refused
 from cordwood.ids import NO_TIMESTAMP
-from cordwood.record.batch import LOG_APPEND_TIME, BatchHeader, Codec, produced_batch, stamp_timestamp
-from cordwood.record.build import Record, build, records
+from cordwood.ports import Buffer
+from cordwood.record.batch import (
+    CODEC_MASK,
+    HEADER_SIZE,
+    LENGTH_END,
+    LOG_APPEND_TIME,
+    BatchHeader,
+    Codec,
+    produced_batch,
+    stamp_timestamp,
+)
+from cordwood.record.build import seal
+from cordwood.record.codecs import compress, decompress
+from cordwood.record.glance import glance
+
+RECORD_ERRORS_MAX = 100
+"""So many records of a batch are told to be at fault; Kafka tells all, which could be a million."""
+LONG_MIN = -(1 << 63)
 
 _CODECS = {"uncompressed": Codec.NONE} | {c.name.lower(): c for c in Codec if c is not Codec.NONE}
 _DEFAULTS = TopicConfig()
@@ -70,54 +85,66 @@ class ProduceRules:
     def _rewritten(self, data: memoryview, header: BatchHeader, now_ms: int) -> tuple[memoryview, BatchHeader]:
         """Look at every record, and compress them as the topic wants it."""
         try:
-            contents = list(records(data, header, limit=self._decompressed_bytes_max))
+            body = decompress(header.codec, data[HEADER_SIZE:], self._decompressed_bytes_max)
+            max_timestamp = self._check_records(body, header, now_ms)
         except CorruptData as error:
             raise Refused(Error.INVALID_RECORD, f"The records of the batch can not be read: {error}.") from error
-        self._check_records(contents, header, now_ms)
         if self._target is None or self._target == header.codec:
             return data, header
-        built = memoryview(self._compressed(contents, header, self._target))
+        built = memoryview(self._compressed(body, header._replace(max_timestamp=max_timestamp), self._target))
         if len(built) > self._config.max_message_bytes:
             raise _too_large(len(built), self._config.max_message_bytes)
         return built, produced_batch(built)
 
-    def _compressed(self, contents: list[Record], header: BatchHeader, codec: Codec) -> bytearray:
-        return build(
-            contents,
-            codec=codec,
-            level=_level(self._config, codec),
-            producer_id=header.producer_id,
-            producer_epoch=header.producer_epoch,
-            base_sequence=header.base_sequence,
-            transactional=header.is_transactional,
-        )
+    def _compressed(self, body: Buffer, header: BatchHeader, codec: Codec) -> bytearray:
+        """The same records, which change in nothing, in a batch of another codec."""
+        batch = bytearray(HEADER_SIZE) + compress(codec, body, _level(self._config, codec))
+        attributes = header.attributes & ~CODEC_MASK | codec
+        return seal(batch, header._replace(length=len(batch) - LENGTH_END, attributes=attributes))
 
-    def _check_records(self, contents: list[Record], header: BatchHeader, now_ms: int) -> None:
-        if any(record.offset != number for number, record in enumerate(contents)):
-            raise Refused(Error.INVALID_RECORD, "The records of the batch are not numbered from 0 without a gap.")
-        if "compact" in self._config.cleanup_policy:
-            errors = _where(
-                contents, lambda record: record.key is None, "A compacted topic takes no record without key."
-            )
-            if errors:
-                raise RecordsRefused(Error.INVALID_RECORD, errors[0][1], errors)
-        if not self.log_append_time:
-            errors = _where(
-                contents, lambda record: self._is_untimely(record, now_ms), "The timestamp is out of range."
-            )
-            if errors:
-                raise _bad_timestamp(errors)
+    def _check_records(self, body: Buffer, header: BatchHeader, now_ms: int) -> int:
+        """Are all records as this topic wants them? The largest of their timestamps."""
+        keyed = "compact" in self._config.cleanup_policy
+        oldest, youngest = self._time_limits(now_ms)
+        largest = LONG_MIN
+        keyless: list[int] = []
+        untimely: list[int] = []
+        for number, (offset_delta, timestamp_delta, has_key) in enumerate(glance(body, header)):
+            if offset_delta != number:
+                raise Refused(Error.INVALID_RECORD, "The records of the batch are not numbered from 0 without a gap.")
+            timestamp = header.base_timestamp + timestamp_delta
+            if timestamp > largest:
+                largest = timestamp
+            if not oldest <= timestamp <= youngest and timestamp != NO_TIMESTAMP:
+                _note(untimely, number)
+            if keyed and not has_key:
+                _note(keyless, number)
+        if keyless:
+            text = "A compacted topic takes no record without key."
+            raise RecordsRefused(Error.INVALID_RECORD, text, _errors(keyless, text))
+        if untimely:
+            raise _bad_timestamp(_errors(untimely, "The timestamp is out of range."))
+        return largest
 
-    def _is_untimely(self, record: Record, now_ms: int) -> bool:
-        if record.timestamp == NO_TIMESTAMP:
-            return False
-        age_ms = now_ms - record.timestamp
+    def _time_limits(self, now_ms: int) -> tuple[int, int]:
+        """The oldest and the youngest timestamp that a record may have: no other fits into 64 bits, whatever is set."""
+        if self.log_append_time:
+            return LONG_MIN, LONG_MAX
         limits = self._config
-        return age_ms > limits.message_timestamp_before_max_ms or -age_ms > limits.message_timestamp_after_max_ms
+        oldest, youngest = (
+            now_ms - limits.message_timestamp_before_max_ms,
+            now_ms + limits.message_timestamp_after_max_ms,
+        )
+        return max(oldest, LONG_MIN), min(youngest, LONG_MAX)
 
 
-def _where(contents: list[Record], wrong: Callable[[Record], bool], text: str) -> list[tuple[int, str]]:
-    return [(number, text) for number, record in enumerate(contents) if wrong(record)]
+def _note(numbers: list[int], number: int) -> None:
+    if len(numbers) < RECORD_ERRORS_MAX:
+        numbers.append(number)
+
+
+def _errors(numbers: list[int], text: str) -> list[tuple[int, str]]:
+    return [(number, text) for number in numbers]
 
 
 def _has_own_limits(config: TopicConfig) -> bool:

@@ -195,6 +195,8 @@ def produced_batch(data: memoryview) -> BatchHeader:
         raise _invalid_attributes(attributes)
     if attributes & CONTROL:
         raise Refused(Error.INVALID_RECORD, "Clients may not write control records.")
+    if attributes & TRANSACTIONAL and producer_id < 0:
+        raise Refused(Error.INVALID_RECORD, "A transactional batch needs a producer id.")
     if not attributes & CODEC_MASK and count * RECORD_SIZE_MIN > size - HEADER_SIZE:
         raise Refused(Error.INVALID_RECORD, f"{count} records do not fit into {size - HEADER_SIZE} bytes.")
     if producer_id >= 0 and (sequence < 0 or epoch < 0):

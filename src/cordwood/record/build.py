@@ -110,15 +110,15 @@ def records(batch: Buffer, header: BatchHeader, *, limit: int) -> Iterator[Recor
 
 
 def _decoded(body: memoryview, position: int, header: BatchHeader) -> tuple[Record, int]:
-    length, position = _read_varint(body, position, len(body))
+    length, position = read_varint(body, position, len(body))
     end = position + length
     if length < 0 or end > len(body):
         raise CorruptData(f"a record can not be {length} bytes long")
-    timestamp_delta, position = _read_varint(body, position + 1, end)  # the byte before it: attributes, unused
-    offset_delta, position = _read_varint(body, position, end)
+    timestamp_delta, position = read_varint(body, position + 1, end)  # the byte before it: attributes, unused
+    offset_delta, position = read_varint(body, position, end)
     key, position = _read_bytes(body, position, end)
     value, position = _read_bytes(body, position, end)
-    header_count, position = _read_varint(body, position, end)
+    header_count, position = read_varint(body, position, end)
     headers: list[tuple[str, bytes | None]] = []
     if header_count:
         headers, position = _read_headers(body, position, end, header_count)
@@ -142,7 +142,7 @@ def _read_headers(body: memoryview, position: int, end: int, count: int) -> tupl
 
 
 def _read_bytes(body: memoryview, position: int, end: int) -> tuple[bytes | None, int]:
-    length, position = _read_varint(body, position, end)
+    length, position = read_varint(body, position, end)
     if length < 0:
         return None, position
     if length > end - position:
@@ -150,10 +150,16 @@ def _read_bytes(body: memoryview, position: int, end: int) -> tuple[bytes | None
     return bytes(body[position : position + length]), position + length
 
 
-def _read_varint(body: memoryview, position: int, end: int) -> tuple[int, int]:
+def read_varint(body: Buffer, position: int, end: int) -> tuple[int, int]:
     """A zigzag number of up to 64 bits, in groups of 7 bits, the lowest first."""
-    value = 0
-    for shift in range(0, 70, 7):
+    if position >= end:
+        raise CorruptData("a record is cut off")
+    value = body[position]
+    position += 1
+    if value < 0x80:
+        return (value >> 1) ^ -(value & 1), position
+    value &= 0x7F
+    for shift in (7, 14, 21, 28, 35, 42, 49, 56, 63):
         if position >= end:
             raise CorruptData("a record is cut off")
         byte = body[position]

@@ -1,0 +1,80 @@
+"""A quick look at every record of a batch, where the broker must look: nothing is copied and no object is made.
+
+Every length is checked all the same. A client may pack millions of records into a batch that is small while it is
+compressed, and one who looks at all of them keeps everybody waiting: hence the limit.
+"""
+
+from collections.abc import Iterator
+
+from cordwood.errors import CorruptData
+from cordwood.ports import Buffer
+
+from .batch import HEADER_SIZE, BatchHeader
+from .build import read_varint
+from .codecs import decompress
+
+RECORDS_MAX = 500_000
+"""Kafka has no such limit, and no client comes near it: a megabyte of the smallest records is 150,000 of them."""
+
+
+def glance(body: Buffer, header: BatchHeader) -> Iterator[tuple[int, int, bool]]:
+    """Each record's offset and timestamp, as distances from the batch's, and whether it has a key.
+
+    *body* is what the batch holds after its header, decompressed. ``CorruptData`` if it makes no sense.
+    """
+    if header.record_count > RECORDS_MAX:
+        raise CorruptData(f"{header.record_count} records are more than {RECORDS_MAX}, which is the most looked at")
+    position, size = 0, len(body)
+    for _ in range(header.record_count):
+        length, position = read_varint(body, position, size)
+        end = position + length
+        if length < 0 or end > size:
+            raise CorruptData(f"a record can not be {length} bytes long")
+        timestamp_delta, position = read_varint(body, position + 1, end)  # the byte before it: attributes, unused
+        offset_delta, position = read_varint(body, position, end)
+        key_length, position = read_varint(body, position, end)
+        if key_length > 0:
+            position += key_length
+        value_length, position = read_varint(body, position, end)
+        if value_length > 0:
+            position += value_length
+        if _after_headers(body, position, end) != end:
+            raise CorruptData("a record is not as long as its parts")
+        position = end
+        yield offset_delta, timestamp_delta, key_length >= 0
+    if position != size:
+        raise CorruptData(f"{size - position} bytes are left after the last record of a batch")
+
+
+def first_since(
+    batch: Buffer, header: BatchHeader, timestamp: int, from_offset: int, *, limit: int
+) -> tuple[int, int] | None:
+    """Offset and timestamp of the first record at or after both; None if all that are young enough come before.
+
+    ``CorruptData`` if the records make no sense, or none is as young as the header says.
+    """
+    any_young = False
+    body = decompress(header.codec, memoryview(batch)[HEADER_SIZE : header.size], limit)
+    for offset_delta, timestamp_delta, _ in glance(body, header):
+        found = header.max_timestamp if header.has_log_append_time else header.base_timestamp + timestamp_delta
+        if found >= timestamp:
+            offset = header.base_offset + offset_delta
+            if offset >= from_offset:
+                return min(offset, header.last_offset), min(found, header.max_timestamp)
+            any_young = True
+    if not any_young:
+        raise CorruptData(f"no record of a batch has timestamp {timestamp}, although its header says so")
+    return None
+
+
+def _after_headers(body: Buffer, position: int, end: int) -> int:
+    count, position = read_varint(body, position, end)
+    if not 0 <= count <= (end - position) // 2:  # a header is two lengths at least
+        raise CorruptData(f"a record can not have {count} headers")
+    for _ in range(count):
+        name_length, position = read_varint(body, position, end)
+        if name_length < 0:
+            raise CorruptData("a record header has no name")
+        value_length, position = read_varint(body, position + name_length, end)
+        position += max(value_length, 0)
+    return position
