@@ -33,12 +33,16 @@ def parse_checkpoint(data: bytes) -> list[list[str]]:
     return [line.split() for line in lines[2:-1]]
 
 
-def write_unsynced(disk: Disk, path: str, data: bytes) -> File:
-    """Replace a small file without waiting for the disk. It is safe from a crash when the file returned was synced."""
+def write_unsynced(disk: Disk, path: str, data: bytes) -> None:
+    """Replace a small file without waiting for the disk. ``written_file`` is what makes it safe from a crash."""
     temporary = path + _TEMPORARY
     file = disk.open(temporary, create=True)
     if file.size:
         file.truncate(0)
     file.append(data)
     disk.rename(temporary, path)
-    return file
+
+
+def written_file(disk: Disk, path: str) -> File:
+    """The file that ``write_unsynced`` has written. Syncing it makes its content and its name durable."""
+    return disk.open(path, create=True)

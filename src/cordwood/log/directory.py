@@ -21,7 +21,7 @@ from cordwood.errors import CorruptData, StorageError
 from cordwood.ids import TopicId, TopicName, TopicPartition
 from cordwood.ports import Disk, File, Instant, Logger
 
-from .checkpoint import format_checkpoint, parse_checkpoint, write_unsynced
+from .checkpoint import format_checkpoint, parse_checkpoint, write_unsynced, written_file
 from .log import Log
 from .names import PARTITION_METADATA
 from .recovery import DECOMPRESSED_BYTES_MAX, open_log
@@ -110,7 +110,8 @@ class LogDirectory:
             # The log came back shorter than it was. What is written from now on must not count as synced.
             self.lower_recovery_point(name)
         if self._topic_id_of(path) != topic_id:
-            log.sync_too(write_unsynced(self._disk, f"{path}/{PARTITION_METADATA}", encode_topic_id(topic_id)))
+            write_unsynced(self._disk, f"{path}/{PARTITION_METADATA}", encode_topic_id(topic_id))
+            log.sync_too(f"{path}/{PARTITION_METADATA}")
         return log
 
     def set_aside(self, name: TopicPartition, topic_id: TopicId | None) -> str:
@@ -149,7 +150,9 @@ class LogDirectory:
         contents = _checkpoints(logs, high_watermarks)
         self._checkpointed |= {*logs, *high_watermarks}
         self._prepared = True
-        return [write_unsynced(self._disk, name + _PREPARED, data) for name, data in contents.items()]
+        for name, data in contents.items():
+            write_unsynced(self._disk, name + _PREPARED, data)
+        return [written_file(self._disk, name + _PREPARED) for name in contents]
 
     def commit_checkpoints(self) -> None:
         if self._prepared:

@@ -13,7 +13,7 @@ from cordwood.errors import CorruptData
 from cordwood.ids import NO_LEADER_EPOCH, NO_OFFSET
 from cordwood.ports import Disk, File
 
-from .checkpoint import format_checkpoint, parse_checkpoint, write_unsynced
+from .checkpoint import format_checkpoint, parse_checkpoint, write_unsynced, written_file
 
 
 class EpochStart(NamedTuple):
@@ -42,7 +42,7 @@ class LeaderEpochs:
         self._disk = disk
         self._path = path
         self._entries = list(entries)
-        self._unsynced: File | None = None
+        self._unsynced = False
 
     @classmethod
     def load(cls, disk: Disk, path: str) -> "LeaderEpochs":
@@ -120,16 +120,17 @@ class LeaderEpochs:
 
     def save(self) -> None:
         """Write the file; ``take_unsynced`` then gives it to whoever syncs."""
-        self._unsynced = write_unsynced(self._disk, self._path, self._encoded())
+        write_unsynced(self._disk, self._path, self._encoded())
+        self._unsynced = True
 
     def save_durably(self) -> None:
         """Write the file and wait for the disk: with it, every name changed before reaches the disk, too."""
         self._disk.replace(self._path, self._encoded())
-        self._unsynced = None
+        self._unsynced = False
 
     def take_unsynced(self) -> list[File]:
-        file, self._unsynced = self._unsynced, None
-        return [file] if file is not None else []
+        was_unsynced, self._unsynced = self._unsynced, False
+        return [written_file(self._disk, self._path)] if was_unsynced else []
 
     def check(self) -> None:
         for earlier, later in zip(self._entries, self._entries[1:], strict=False):

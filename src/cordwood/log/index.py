@@ -15,7 +15,7 @@ from cordwood.ports import Disk, File
 OFFSET_ENTRY = Struct(">ii")
 TIME_ENTRY = Struct(">qi")
 
-_GROUP = 128
+_GROUP = 32
 _BLOCK = 512
 
 

@@ -22,6 +22,7 @@ from cordwood.record.batch import BatchHeader, batches, header_at, stamp
 from cordwood.record.control import EndMarker, build_end_marker
 from cordwood.record.glance import first_since
 
+from .checkpoint import written_file
 from .epochs import EpochEnd, LeaderEpochs
 from .produced import ProduceRules
 from .producers import BatchSpan, CompletedTransaction, Producers
@@ -96,6 +97,7 @@ class Log:
         "_segments",
         "_snapshots",
         "_unsynced_files",
+        "_unsynced_paths",
         "end_offset",
         "log_start_offset",
         "recovery_point",
@@ -117,6 +119,7 @@ class Log:
         self._last_sync_ms = now.mono_ms
         self._rolled = False
         self._unsynced_files = state.unsynced_files
+        self._unsynced_paths: list[str] = []
         self.log_start_offset = state.start_offset
         self.end_offset = state.end_offset
         self.recovery_point = state.recovery_point
@@ -391,7 +394,8 @@ class Log:
         files += self._unsynced_files
         files += self._snapshots.take_unsynced()
         files += self._epochs.take_unsynced()
-        self._unsynced_files = []
+        files += [written_file(self._disk, path) for path in self._unsynced_paths]
+        self._unsynced_files, self._unsynced_paths = [], []
         self._rolled = False
         return SyncJob(files, self.end_offset, self._active.base_offset, self._generation)
 
@@ -399,12 +403,15 @@ class Log:
         if job.generation != self._generation:
             return  # the log was truncated meanwhile, and may have other records now
         self.recovery_point = max(self.recovery_point, job.up_to)
+        for segment in self._segments:
+            if self.unsynced_from <= segment.base_offset < job.active_base:
+                segment.release_file()
         self.unsynced_from = max(self.unsynced_from, job.active_base)
         self._last_sync_ms = now.mono_ms
 
-    def sync_too(self, file: File) -> None:
+    def sync_too(self, path: str) -> None:
         """Sync this file of the partition with the log's own."""
-        self._unsynced_files.append(file)
+        self._unsynced_paths.append(path)
 
     def prepare_to_close(self) -> SyncJob:
         """Write down all that a quick start needs. When the files are synced too, the log may be closed as clean."""

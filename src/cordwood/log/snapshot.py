@@ -14,7 +14,7 @@ from crc32c import crc32c
 from cordwood.errors import CorruptData
 from cordwood.ports import Disk, File
 
-from .checkpoint import write_unsynced
+from .checkpoint import write_unsynced, written_file
 from .names import SNAPSHOT, file_name
 
 VERSION = 1
@@ -66,7 +66,7 @@ class SnapshotFiles:
         self._disk = disk
         self._directory = directory
         self._offsets = sorted(offsets)
-        self._unsynced: list[File] = []
+        self._unsynced: list[int] = []
 
     @property
     def offsets(self) -> tuple[int, ...]:
@@ -76,8 +76,9 @@ class SnapshotFiles:
         """Write a snapshot as of *offset*, unless there is one; ``take_unsynced`` then gives it to whoever syncs."""
         if self._offsets and self._offsets[-1] >= offset:
             return
-        self._unsynced.append(write_unsynced(self._disk, self._path(offset), encode_snapshot(entries)))
+        write_unsynced(self._disk, self._path(offset), encode_snapshot(entries))
         self._offsets.append(offset)
+        self._unsynced.append(offset)
 
     def load_latest(self) -> tuple[int, list[SnapshotEntry]] | None:
         """The newest snapshot that can be read, and its offset. Those that can not be are removed."""
@@ -100,8 +101,8 @@ class SnapshotFiles:
             self._remove(offset)
 
     def take_unsynced(self) -> list[File]:
-        files, self._unsynced = self._unsynced, []
-        return files
+        offsets, self._unsynced = self._unsynced, []
+        return [written_file(self._disk, self._path(offset)) for offset in offsets if offset in self._offsets]
 
     def _remove(self, offset: int) -> None:
         self._disk.remove(self._path(offset))
