@@ -1,0 +1,57 @@
+"""One broker for the tests of each module, and topics that no two tests share.
+
+To check the tests themselves against Apache Kafka, name a running one: CLIENT_TESTS_BOOTSTRAP=host:port. Its topics
+must not be those of an earlier run, and it must make topics with 4 partitions.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from clients.drivers import DEADLINE_S, DRIVERS, Client, MakeTopic
+from cordwood.testing import Broker
+
+
+@pytest.fixture(scope="module")
+def bootstrap() -> Iterator[str]:
+    if running := os.environ.get("CLIENT_TESTS_BOOTSTRAP"):
+        yield running
+        return
+    with Broker(settings={"num.partitions": 4}) as broker:
+        yield broker.bootstrap
+
+
+@pytest.fixture(params=DRIVERS, ids=lambda driver: driver.name)
+def client(request: pytest.FixtureRequest, bootstrap: str) -> Client:
+    """Each of the clients in turn."""
+    client: Client = request.param(bootstrap)
+    return client
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A name that no other test uses, legal as a topic's."""
+    words = f"{request.path.stem.removeprefix('test_clients_')}-{request.node.name.removeprefix('test_')}"
+    return "".join(letter if letter.isalnum() else "-" for letter in words).strip("-")[:200]
+
+
+@pytest.fixture
+def make_topic(bootstrap: str, name: str) -> MakeTopic:
+    def make(*, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        [made] = admin.create_topics(
+            [NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(configs or {}))]
+        ).values()
+        made.result(DEADLINE_S)
+        return name
+
+    return make
+
+
+@pytest.fixture
+def topic(make_topic: MakeTopic) -> str:
+    """The test's topic with one partition."""
+    return make_topic()
