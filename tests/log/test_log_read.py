@@ -133,6 +133,15 @@ def test_readers_near_the_end_cost_no_disk_read() -> None:
     assert file.count == 1
 
 
+def test_few_files_are_open_however_many_segments_are_read() -> None:
+    bench = Bench()
+    bench.fill(60)
+    bench.sync()
+    assert len(bench.log.segments) > 10
+    assert bench.offsets() == list(range(60))
+    assert len([segment for segment in bench.log.segments if segment._file is not None]) == 2
+
+
 @pytest.mark.parametrize("content", [None, b"", b"x", b"\xff" * 16, bytes(64), b"\x00\x00\x00\x01\x00\x00\x00\x02" * 2])
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 def test_a_broken_index_is_made_anew(content: bytes | None, suffix: str) -> None:

@@ -120,6 +120,15 @@ def test_batches_of_an_older_leader_after_a_newer_one_end_the_log() -> None:
     assert bench.log.end_offset == 3
 
 
+def test_a_marker_that_makes_no_sense_ends_the_log() -> None:
+    bench = Bench(TopicConfig())
+    bench.fill(3)
+    marker = build([Record(3, 0, b"x", b"")], leader_epoch=0, control=True, producer_id=1, producer_epoch=0)
+    bench.disk.open(log_path(0)).append(marker)
+    bench.crash(power=False)
+    assert bench.log.end_offset == 3
+
+
 def test_indexes_are_made_anew_whatever_they_were() -> None:
     for content in (None, b"", b"\x01", b"\xff" * 240, bytes(2400)):
         bench = Bench(replace(TINY, segment_bytes=1500))

@@ -154,6 +154,14 @@ class TestFollower:
             bench.log.append_as_follower(memoryview(data), now=bench.now)
         assert bench.log.end_offset == 0
 
+    def test_a_marker_that_makes_no_sense_is_refused_whole(self) -> None:
+        bench = Bench()
+        marker = build([Record(1, 0, b"x", b"")], control=True, producer_id=1, producer_epoch=0)
+        with pytest.raises(CorruptData):
+            bench.log.append_as_follower(memoryview(batch_at(0) + marker), now=bench.now)
+        assert bench.log.end_offset == 0
+        bench.log.check()
+
     def test_a_leap_beyond_an_index_begins_a_segment(self) -> None:
         bench = Bench(TopicConfig())
         bench.append()

@@ -19,8 +19,7 @@ from cordwood.errors import CorruptData, Error, Refused
 from cordwood.ids import NO_LEADER_EPOCH, NO_TIMESTAMP
 from cordwood.ports import Disk, File, FileSlice, Instant
 from cordwood.record.batch import BatchHeader, batches, header_at, stamp
-from cordwood.record.control import EndMarker, build_end_marker
-from cordwood.record.glance import first_since
+from cordwood.record.control import EndMarker, build_end_marker, end_marker
 
 from .checkpoint import written_file
 from .epochs import EpochEnd, LeaderEpochs
@@ -28,9 +27,9 @@ from .produced import ProduceRules
 from .producers import BatchSpan, CompletedTransaction, Producers
 from .replay import reload_producers, replay_batch
 from .retention import segments_to_delete
-from .scan import read_batch
 from .segment import RELATIVE_OFFSET_MAX, Segment
 from .snapshot import SnapshotFiles
+from .times import FoundOffset, find_max_timestamp, find_timestamp
 
 
 class AppendResult(NamedTuple):
@@ -42,14 +41,6 @@ class AppendResult(NamedTuple):
     log_start_offset: int
     duplicate: bool = False
     completed: CompletedTransaction | None = None
-
-
-class FoundOffset(NamedTuple):
-    """An offset that was looked up, with its record's timestamp where one was asked for, and its leader epoch."""
-
-    offset: int
-    timestamp: int = NO_TIMESTAMP
-    leader_epoch: int = NO_LEADER_EPOCH
 
 
 class SyncJob(NamedTuple):
@@ -92,6 +83,7 @@ class Log:
         "_last_sync_ms",
         "_latest_epoch",
         "_producers",
+        "_read_last",
         "_rolled",
         "_rules",
         "_segments",
@@ -118,6 +110,7 @@ class Log:
         self._generation = 0
         self._last_sync_ms = now.mono_ms
         self._rolled = False
+        self._read_last: Segment | None = None
         self._unsynced_files = state.unsynced_files
         self._unsynced_paths: list[str] = []
         self.log_start_offset = state.start_offset
@@ -210,7 +203,7 @@ class Log:
         received = list(batches(data))
         if not received:
             return None
-        self._check_offsets([header for _, header in received])
+        self._check_received(received)
         first = 0
         while first < len(received):
             first = self._write_as_follower(data, received, first, now)
@@ -254,6 +247,8 @@ class Log:
         end = segment.size
         if up_to_offset < self._end_of(number) and (limit := segment.locate(up_to_offset)) is not None:
             end = limit.position
+        if segment is not self._active:
+            self._keep_open(segment)
         position, size = found
         length = min(max(max_bytes, size) if first_whole else max_bytes, end - position)
         return FileSlice(segment.file, position, length) if length >= size else None
@@ -268,22 +263,13 @@ class Log:
 
     def find_timestamp(self, timestamp: int) -> FoundOffset | None:
         """The first record with *timestamp* or a later one."""
-        for segment in self._segments:
-            if segment.size and segment.largest_timestamp >= timestamp:
-                found = self._find_in(segment, timestamp)
-                if found is not None:
-                    return found
-        return None
+        limit = self._decompressed_bytes_max
+        return find_timestamp(self._segments, timestamp, start_offset=self.log_start_offset, limit=limit)
 
     def find_max_timestamp(self) -> FoundOffset | None:
         """The record with the largest timestamp; of several, the first in the batch that brought it."""
-        newest = max(self._segments, key=lambda segment: segment.largest_record_timestamp[0])
-        timestamp, offset = newest.largest_record_timestamp
-        found = newest.locate(offset) if timestamp >= 0 else None
-        if found is None:
-            return None
-        header = newest.header_at(found.position)
-        return self._record_at(newest, found.position, header, timestamp, self.log_start_offset)
+        limit = self._decompressed_bytes_max
+        return find_max_timestamp(self._segments, start_offset=self.log_start_offset, limit=limit)
 
     def end_offset_for(self, epoch: int) -> EpochEnd:
         """Where the records of a leader epoch end (KIP-101, KIP-320)."""
@@ -487,11 +473,13 @@ class Log:
         self.end_offset = self._producers.end_offset = received[count - 1][1].next_offset
         return count
 
-    def _check_offsets(self, headers: list[BatchHeader]) -> None:
+    def _check_received(self, received: list[tuple[memoryview, BatchHeader]]) -> None:
         expected = self.end_offset
-        for header in headers:
+        for batch, header in received:
             if header.base_offset < expected:
                 raise CorruptData(f"a batch at offset {header.base_offset} was sent after offset {expected - 1}")
+            if header.is_control:
+                end_marker(batch, header)
             expected = header.next_offset
 
     def _duplicate(self, span: BatchSpan) -> AppendResult:
@@ -503,27 +491,12 @@ class Log:
             text = f"Producer {header.producer_id} has no transaction under way that this partition is part of."
             raise Refused(Error.INVALID_TXN_STATE, text)
 
-    def _find_in(self, segment: Segment, timestamp: int) -> FoundOffset | None:
-        from_offset = max(self.log_start_offset, segment.base_offset)
-        while (found := segment.find_timestamp(timestamp, from_offset)) is not None:
-            position, header = found
-            record = self._record_at(segment, position, header, timestamp, self.log_start_offset)
-            if record is not None:
-                return record
-            from_offset = header.next_offset
-        return None
-
-    def _record_at(
-        self, segment: Segment, position: int, header: BatchHeader, timestamp: int, from_offset: int
-    ) -> FoundOffset | None:
-        """The first record of a batch with *timestamp* or a later one and *from_offset* or a later one."""
-        try:
-            batch = read_batch(segment.file, position, header)
-            found = first_since(batch, header, timestamp, from_offset, limit=self._decompressed_bytes_max)
-        except CorruptData:
-            # A producer may have sent records that make no sense: nobody looked. The batch is as near as we can get.
-            found = max(header.base_offset, from_offset), header.max_timestamp
-        return FoundOffset(*found, header.leader_epoch) if found is not None else None
+    def _keep_open(self, segment: Segment) -> None:
+        """Of all complete segments, only the one read last keeps its file open: there may be thousands of them."""
+        if self._read_last is not segment:
+            if self._read_last is not None and self._read_last is not self._active:
+                self._read_last.release_file()
+            self._read_last = segment
 
     def _batch_boundary(self, offset: int) -> int:
         """*offset*, or the first offset of the batch that it lies in the middle of."""

@@ -180,10 +180,10 @@ class _Opening:
         try:
             for _, header, batch in whole_batches(segment.file, 0, end):
                 self._check_order(header, segment, next_base)
+                replay_batch(self._producers, header, batch)
                 segment.note(header.base_offset, header.last_offset, header.max_timestamp, header.size)
                 if header.leader_epoch > self._epochs.latest:
                     self._epochs.assign(header.leader_epoch, header.base_offset)
-                replay_batch(self._producers, header, batch)
         except CorruptData as error:
             self._say("%s: %s; the log is cut at offset %d", self._directory, error, self._producers.end_offset)
             segment.cut()
