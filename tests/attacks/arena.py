@@ -4,7 +4,7 @@ After every attack: the broker runs, its memory has kept within bounds, the hone
 connection it had, and nothing that it ever wrote is lost.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Event, Lock, Thread
 from time import monotonic
@@ -98,16 +98,18 @@ class Bystander:
 class Arena:
     """The broker, the bystander, and what must be true after every attack."""
 
-    def __init__(self, data: Path, settings: dict[str, object]) -> None:
+    def __init__(self, data: Path, settings: Mapping[str, object], wrapper: Sequence[str]) -> None:
         self._data = data
         self._settings = settings
+        self._wrapper = wrapper
         self._starts = 0
         self._fallen = False
         self._start()
 
     def _start(self) -> None:
         self._starts += 1
-        self.process = BrokerProcess(self._data / str(self._starts), settings=self._settings).start()
+        data = self._data / str(self._starts)
+        self.process = BrokerProcess(data, settings=self._settings, wrapper=self._wrapper).start()
         self.bystander = Bystander(self.process.bootstrap)
         self.bystander.check()
         self.rss_bytes = self.process.rss_bytes

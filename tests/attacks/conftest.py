@@ -11,9 +11,9 @@ from support.raw import RawClient
 
 @pytest.fixture(scope="module")
 def arena(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
-    """A file may have settings of its own, in ``ARENA_SETTINGS``."""
-    own = getattr(request.module, "ARENA_SETTINGS", {})
-    arena = Arena(tmp_path_factory.mktemp("arena"), {**SETTINGS, **own})
+    """A file may have settings of its own, in ``ARENA_SETTINGS``, and run its broker under ``ARENA_WRAPPER``."""
+    own, wrapper = getattr(request.module, "ARENA_SETTINGS", {}), getattr(request.module, "ARENA_WRAPPER", ())
+    arena = Arena(tmp_path_factory.mktemp("arena"), {**SETTINGS, **own}, wrapper)
     yield arena
     arena.close()
 

@@ -28,7 +28,15 @@ SYNC_CHECK_INTERVAL_MS = 1000
 class Replicas:
     """All local partitions, and the data directory they lie in."""
 
-    def __init__(self, directory: LogDirectory, node: NodeId, directory_name: str, logger: Logger) -> None:
+    def __init__(
+        self,
+        directory: LogDirectory,
+        node: NodeId,
+        directory_name: str,
+        logger: Logger,
+        *,
+        partitions_max: int = 1_000_000,
+    ) -> None:
         self.directory = directory
         self.directory_name = directory_name
         self.by_name: dict[TopicName, dict[int, Partition]] = {}
@@ -39,6 +47,7 @@ class Replicas:
         self._removals: dict[int, TopicId | None] = {}
         self._removal_count = 0
         self._leftovers: list[str] = []
+        self._partitions_max = partitions_max
         self._checkpointing = False
         self._checkpoint_again = False
 
@@ -47,6 +56,11 @@ class Replicas:
         if partitions is None or (partition := partitions.get(index)) is None:
             raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION)
         return partition
+
+    @property
+    def room(self) -> int:
+        """How many more partitions this broker can hold."""
+        return self._partitions_max - sum(map(len, self.by_name.values()))
 
     def all(self) -> list[Partition]:
         return [partition for partitions in self.by_name.values() for partition in partitions.values()]
@@ -123,18 +137,28 @@ class Replicas:
                 partition.log.update_config(config)
                 partition.become(leader=info.leader, epoch=info.leader_epoch, isr=info.isr)
             elif self._node in info.replicas:
-                self._add(topic, info, config, broker.now)
+                self._try_to_add(topic, info, config, broker.now)
+
+    def _try_to_add(self, topic: TopicInfo, info: PartitionInfo, config: TopicConfig, now: Instant) -> None:
+        """The metadata is written, whether the disk has room or not: a partition without a log is not served."""
+        try:
+            self._add(topic, info, config, now)
+        except StorageError as error:
+            self._logger.error("%s-%d has no log, the next start tries again: %s", topic.name, info.index, error)
 
     def _delete_topic(self, broker: "Broker", name: TopicName, local: dict[int, Partition]) -> None:
         topic_id = next(iter(local.values())).topic_id
         directories = []
         for partition in local.values():
-            directories.append(self.directory.set_aside(partition.name, partition.topic_id))
             partition.gone = True
             partition.changed()
+            try:
+                directories.append(self.directory.set_aside(partition.name, partition.topic_id))
+            except StorageError as error:
+                self._logger.error("%s could not be set aside, the next start does it: %s", partition.name, error)
         del self.by_name[name]
         del self.by_id[topic_id]
-        self._remove(broker, directories=directories, topic_id=topic_id)
+        self._remove(broker, directories=directories, topic_id=topic_id if len(directories) == len(local) else None)
 
     # ------------------------------------------------------------------ removing files
 
@@ -204,12 +228,19 @@ class Replicas:
         if self._checkpointing:
             self._checkpoint_again = True
             return
+        try:
+            files = self.directory.prepare_checkpoints(*self._offsets())
+        except StorageError as error:
+            self._logger.error("the checkpoints could not be written, it is tried again later: %s", error)
+            return
         self._checkpointing = True
-        files = self.directory.prepare_checkpoints(*self._offsets())
         self.syncs.sync(files, lambda effects, now: self._checkpoint_synced(broker), broker.effects)
 
     def _checkpoint_synced(self, broker: "Broker") -> None:
-        self.directory.commit_checkpoints()
+        try:
+            self.directory.commit_checkpoints()
+        except StorageError as error:
+            self._logger.error("the checkpoints could not be put in place, it is tried again later: %s", error)
         self._checkpointing = False
         if self._checkpoint_again:
             self._checkpoint_again = False

@@ -15,7 +15,8 @@ from cordwood.errors import Error, Refused
 from cordwood.ids import NodeId, TopicId, TopicName
 from cordwood.ports import Create, Delete, Entropy, Set, StoreOp
 
-PARTITIONS_MAX = 100_000  # of one topic: beyond it a single request could fill the store and the broker's file table
+PARTITIONS_MAX = 100_000  # of one topic
+PARTITIONS_PER_REQUEST_MAX = 10_000  # new ones of all topics together, as in Kafka (KAFKA-17870)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,16 @@ def new_uuid(entropy: Entropy) -> UUID:
         value = UUID(int=entropy.getrandbits(128), version=4)
         if not layout.uuid_text(value).startswith("-"):
             return value
+
+
+def check_number_of_new(partitions: int, *, room: int) -> None:
+    """Refuse more new partitions than one request may make without a long pause, or than there is *room* for."""
+    if partitions > PARTITIONS_PER_REQUEST_MAX:
+        text = f"One request can create {PARTITIONS_PER_REQUEST_MAX} partitions, not {partitions}; send several."
+        raise Refused(Error.POLICY_VIOLATION, text)
+    if partitions > room:
+        text = f"There is room for {room} more partitions, not for {partitions}; let the broker open more files."
+        raise Refused(Error.POLICY_VIOLATION, text)
 
 
 def plan_topic(

@@ -5,6 +5,7 @@ directory to the disk. Files close themselves when nothing refers to them any mo
 let go of stays readable for the answers that still carry a slice of it.
 """
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -73,7 +74,7 @@ class RealFile:
         with _failures(self._path):
             _sync_data(self._descriptor)
             if self._new:
-                _sync_directory(os.path.dirname(self._path))
+                _sync_name(os.path.dirname(self._path))
                 self._new = False
 
     def close(self) -> None:
@@ -167,6 +168,18 @@ class RealDisk:
             if part in ("", ".", "..") or "\0" in part:
                 raise StorageError(f"{path!r} is not a path below {self.root}")
         return f"{self.root}/{path}"
+
+
+def _sync_name(directory: str) -> None:
+    """Bring a new file's name to the disk, if it still has that name, and even without a descriptor to spare."""
+    try:
+        _sync_directory(directory)
+    except FileNotFoundError:
+        return  # the whole directory has another name meanwhile, or is gone: its topic was deleted
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE):
+            raise
+        os.sync()
 
 
 def _sync_directory(path: str) -> None:

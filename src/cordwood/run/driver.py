@@ -21,6 +21,7 @@ from cordwood.ids import ConnectionId
 from cordwood.ports import Disk, File, Instant, MetadataStore, Node
 from cordwood.run.client_socket import ClientSocket, ReceiveBuffers
 from cordwood.run.clock import now
+from cordwood.run.descriptors import descriptors
 
 ACCEPTS_MAX = 64  # at one go: a storm of new connections must not keep the old ones waiting
 ACCEPT_PAUSE_S = 1.0  # after the system had no descriptor for one more connection
@@ -55,6 +56,8 @@ class Driver:
         self._metadata_thread = ThreadPoolExecutor(1, "cordwood-metadata")
         self._disk_thread = ThreadPoolExecutor(1, "cordwood-disk")
         self._in_flight = 0
+        # Descriptors are given out from the lowest on: a socket with a higher one would leave too few for files.
+        self._descriptors_max = descriptors() * 7 // 8
         self._on_failure = on_failure
         self.failure: Exception | None = None
         """Why the broker can not go on."""
@@ -113,6 +116,10 @@ class Driver:
             self._loop.add_reader(listener.fileno(), self._accept, name, listener)
 
     def _connected(self, name: str, sock: socket.socket, address: tuple[str, int]) -> None:
+        if sock.fileno() >= self._descriptors_max:
+            self._logger.warning("a connection from %s is refused: the last descriptors are for files", address[0])
+            sock.close()
+            return
         sock.setblocking(False)
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

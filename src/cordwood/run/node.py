@@ -20,6 +20,7 @@ from cordwood.log.directory import LogDirectory
 from cordwood.ports import Create
 from cordwood.run.clock import now
 from cordwood.run.data_directory import IDENTITY, DirectoryLock, Identity
+from cordwood.run.descriptors import partitions_max
 from cordwood.run.disk import RealDisk
 from cordwood.run.driver import Driver, open_listener
 from cordwood.run.sqlite_store import SqliteStore
@@ -69,7 +70,13 @@ class Node:
                 decompressed_bytes_max=settings.config.max_decompressed_message_bytes,
                 logger=self._logger,
             )
-            replicas = Replicas(logs, NodeId(self._config.node_id), os.path.abspath(directory), self._logger)
+            replicas = Replicas(
+                logs,
+                NodeId(self._config.node_id),
+                os.path.abspath(directory),
+                self._logger,
+                partitions_max=partitions_max(),
+            )
             replicas.open(image, settings, now())
             broker = Broker(
                 settings=settings,

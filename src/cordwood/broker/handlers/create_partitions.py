@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.cluster.controller import add_partitions, plan_partitions
+from cordwood.cluster.controller import add_partitions, check_number_of_new, plan_partitions
 from cordwood.errors import Error, Refused
 from cordwood.ids import TopicName
 from cordwood.ports import StoreOp
@@ -27,6 +27,11 @@ def handle(broker: "Broker", call: Call, request: CreatePartitionsRequest) -> No
         outcomes.clear()
         operations: list[StoreOp] = []
         counts = Counter(topic.name for topic in request.topics)
+        try:
+            check_number_of_new(sum(_number_of(broker, t) for t in request.topics), room=broker.replicas.room)
+        except Refused as refusal:
+            outcomes.update((topic.name, refusal) for topic in request.topics)
+            return []
         for topic in request.topics:
             try:
                 operations += _plan(broker, topic, twice=counts[topic.name] > 1)
@@ -40,6 +45,11 @@ def handle(broker: "Broker", call: Call, request: CreatePartitionsRequest) -> No
         broker.reply(call, CreatePartitionsResponse(results=answers))
 
     broker.propose(plan, done)
+
+
+def _number_of(broker: "Broker", wanted: CreatePartitionsRequestTopic) -> int:
+    topic = broker.image.topics.get(TopicName(wanted.name))
+    return 0 if topic is None else max(wanted.count - len(topic.partitions), 0)
 
 
 def _plan(broker: "Broker", wanted: CreatePartitionsRequestTopic, *, twice: bool) -> list[StoreOp]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.cluster.controller import TopicPlan, create_topic, plan_topic
+from cordwood.cluster.controller import TopicPlan, check_number_of_new, create_topic, plan_topic
 from cordwood.config import checked_topic, describe_topic
 from cordwood.errors import Error, Refused
 from cordwood.ids import NO_TOPIC_ID
@@ -45,6 +45,10 @@ def handle(broker: "Broker", call: Call, request: CreateTopicsRequest) -> None:
 
 
 def _plan_all(broker: "Broker", call: Call, request: CreateTopicsRequest) -> dict[str, TopicPlan | Refused]:
+    try:
+        check_number_of_new(sum(_number_of(broker, t) for t in request.topics), room=broker.replicas.room)
+    except Refused as refusal:
+        return {topic.name: refusal for topic in request.topics}
     counts = Counter(topic.name for topic in request.topics)
     plans: dict[str, TopicPlan | Refused] = {}
     for topic in request.topics:
@@ -57,6 +61,13 @@ def _plan_all(broker: "Broker", call: Call, request: CreateTopicsRequest) -> dic
             plans[topic.name] = refusal
     _refuse_collisions(plans)
     return plans
+
+
+def _number_of(broker: "Broker", topic: CreateTopicsRequestTopic) -> int:
+    """The partitions that a topic will have; an impossible number is refused later."""
+    if topic.assignments:
+        return len(topic.assignments)
+    return broker.config.num_partitions if topic.num_partitions == -1 else max(topic.num_partitions, 0)
 
 
 def _refuse_collisions(plans: dict[str, TopicPlan | Refused]) -> None:

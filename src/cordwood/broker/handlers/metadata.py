@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 
+CREATED_PARTITIONS_MAX = 1000
+"""By one request: who asks for more topics that do not exist gets the rest when it asks again."""
+
+
 def handle(broker: "Broker", call: Call, request: MetadataRequest) -> MetadataResponse | None:
     if call.api_version < 12 and any(t.name is None or t.topic_id != NO_TOPIC_ID for t in request.topics or ()):
         return _refuse_all(request)
@@ -63,7 +67,8 @@ def _to_create(broker: "Broker", call: Call, request: MetadataRequest) -> list[T
     for topic in request.topics:
         if topic.name is not None and topic.name not in broker.image.topics:
             missing.setdefault(topic.name.replace(".", "_"), TopicName(topic.name))
-    return list(missing.values())
+    partitions = min(CREATED_PARTITIONS_MAX, broker.replicas.room)
+    return list(missing.values())[: max(partitions // broker.config.num_partitions, 0)]
 
 
 def _creation(broker: "Broker", name: TopicName) -> list[StoreOp]:

@@ -1,0 +1,72 @@
+"""Few file descriptors, and clients that take them all: the broker goes on with what it has."""
+
+import socket
+from contextlib import suppress
+
+from attacks.arena import create_topic, produced
+from cordwood.errors import Error
+from cordwood.wire.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsRequestTopic,
+    CreatePartitionsResponse,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from support.batches import values_batch
+from support.process import BrokerProcess
+from support.raw import ClosedByBroker, RawClient, crowd
+from support.waiting import eventually
+
+LIMIT = 400
+ARENA_WRAPPER = ["sh", "-c", f'ulimit -n {LIMIT} && exec "$@"', "sh"]
+
+
+def answered(client: RawClient) -> bool:
+    try:
+        client.ask(ApiVersionsRequest(client_software_name="raw", client_software_version="1"), ApiVersionsResponse)
+    except (ClosedByBroker, TimeoutError):
+        return False
+    return True
+
+
+def test_more_connections_than_descriptors_leave_some_for_files(broker: BrokerProcess, topic: str) -> None:
+    """Connections are refused before files can not be opened any more: other clients' topics still grow."""
+    with RawClient(broker.bootstrap) as before:
+        create_topic(before, topic)
+        with crowd(broker.bootstrap, LIMIT + 100):
+            assert produced(before, topic, values_batch(b"x")).error_code == Error.NONE
+            assert create_topic(before, topic + "-2", {"flush.messages": 1}).error_code == Error.NONE
+            assert produced(before, topic + "-2", values_batch(b"x")).error_code == Error.NONE
+        eventually(lambda: broker.open_files < LIMIT // 2, what="the end of the crowd")
+        with RawClient(broker.bootstrap) as after:
+            assert answered(after)
+
+
+def test_a_storm_of_connections_without_descriptors_costs_no_cpu(broker: BrokerProcess) -> None:
+    """A listener that can not accept must not try again and again, nor fill the log."""
+    with crowd(broker.bootstrap, LIMIT + 50):
+        lines, start_s = len(broker.log), broker.cpu_s
+        waiting = socket.create_connection(("127.0.0.1", int(broker.bootstrap.rpartition(":")[2])))
+        with waiting:
+            waiting.settimeout(1.0)
+            with suppress(TimeoutError):
+                waiting.recv(1)
+        assert broker.cpu_s - start_s < 0.6
+        assert len(broker.log) - lines < 100
+
+
+def test_more_partitions_than_descriptors_are_refused(broker: BrokerProcess, topic: str) -> None:
+    with RawClient(broker.bootstrap) as client:
+        create_topic(client, topic)
+        assert create_topic(client, topic + "-many", partitions=2 * LIMIT).error_code == Error.POLICY_VIOLATION
+        for number in range(LIMIT):
+            create_topic(client, f"{topic}-{number}")
+            ask = MetadataRequest(topics=[MetadataRequestTopic(name=f"{topic}-{number}-by-asking")])
+            client.ask(ask, MetadataResponse)
+            more = CreatePartitionsRequestTopic(name=topic, count=number + 2, assignments=None)
+            client.ask(CreatePartitionsRequest(topics=[more]), CreatePartitionsResponse)
+        assert produced(client, topic, values_batch(b"x")).error_code == Error.NONE
+    assert "Too many open files" not in broker.log_text()
