@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.cluster.controller import add_partitions, check_number_of_new, plan_partitions
+from cordwood.cluster.controller import PARTITIONS_MAX, add_partitions, check_number_of_new, plan_partitions
 from cordwood.errors import Error, Refused
 from cordwood.ids import TopicName
 from cordwood.ports import StoreOp
@@ -48,8 +48,9 @@ def handle(broker: "Broker", call: Call, request: CreatePartitionsRequest) -> No
 
 
 def _number_of(broker: "Broker", wanted: CreatePartitionsRequestTopic) -> int:
+    """The partitions that a topic will get; an impossible number is refused later."""
     topic = broker.image.topics.get(TopicName(wanted.name))
-    return 0 if topic is None else max(wanted.count - len(topic.partitions), 0)
+    return 0 if topic is None or wanted.count > PARTITIONS_MAX else max(wanted.count - len(topic.partitions), 0)
 
 
 def _plan(broker: "Broker", wanted: CreatePartitionsRequestTopic, *, twice: bool) -> list[StoreOp]:

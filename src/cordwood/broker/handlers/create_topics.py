@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.cluster.controller import TopicPlan, check_number_of_new, create_topic, plan_topic
+from cordwood.cluster.controller import PARTITIONS_MAX, TopicPlan, check_number_of_new, create_topic, plan_topic
 from cordwood.config import checked_topic, describe_topic
 from cordwood.errors import Error, Refused
 from cordwood.ids import NO_TOPIC_ID
@@ -67,7 +67,8 @@ def _number_of(broker: "Broker", topic: CreateTopicsRequestTopic) -> int:
     """The partitions that a topic will have; an impossible number is refused later."""
     if topic.assignments:
         return len(topic.assignments)
-    return broker.config.num_partitions if topic.num_partitions == -1 else max(topic.num_partitions, 0)
+    number = broker.config.num_partitions if topic.num_partitions == -1 else topic.num_partitions
+    return number if 0 < number <= PARTITIONS_MAX else 0
 
 
 def _refuse_collisions(plans: dict[str, TopicPlan | Refused]) -> None:
