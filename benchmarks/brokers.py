@@ -73,18 +73,8 @@ Launch = Callable[[Processes, Path], Broker]
 
 def launch_cordwood(processes: Processes, data: Path) -> Broker:
     port = free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "cordwood",
-        "serve",
-        "--data",
-        str(data),
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-    ]
+    command = [sys.executable, "-m", "cordwood.cli", "serve", "--data", str(data)]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
     for name, value in SETTINGS.items():
         command += ["--set", f"{name}={value}"]
     return _start(processes, "cordwood", command, port)
@@ -119,7 +109,8 @@ def _start(processes: Processes, name: str, command: list[str], port: int) -> Br
     while not _answers(port):
         if time.perf_counter() - begin > START_LIMIT_S:
             raise StartError(f"{name} did not answer within {START_LIMIT_S:.0f} s")
-        _wait_or_raise(process, name)
+        if _ends_within(process, POLL_S):
+            raise StartError(f"{name} ended before it answered:\n{processes.last_words(process)}")
     return Broker(name=name, port=port, process=process, start_s=time.perf_counter() - begin)
 
 
@@ -132,12 +123,12 @@ def _answers(port: int) -> bool:
         return False
 
 
-def _wait_or_raise(process: subprocess.Popen[bytes], name: str) -> None:
+def _ends_within(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
     try:
-        code = process.wait(POLL_S)
+        process.wait(timeout_s)
     except subprocess.TimeoutExpired:
-        return
-    raise StartError(f"{name} ended with {code} before it answered")
+        return False
+    return True
 
 
 def _cpu_s(process: psutil.Process) -> float:

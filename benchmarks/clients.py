@@ -69,9 +69,9 @@ class Clients:
             raise ToolFailedError("ProducerPerformance printed no steady state:\n" + "\n".join(lines[-5:]))
         return float(found[-1][1]) * load.record_bytes / 1e6
 
-    def consume(self, broker: Broker, topic: str, *, passes: int) -> tuple[float, int]:
-        """Read the whole topic `passes` times; return the last pass's MB a second and its bytes."""
-        figures = self._own("consume", broker.bootstrap, topic, str(passes))
+    def consume(self, broker: Broker, topic: str, *, passes: int, consumers: int) -> tuple[float, int]:
+        """Read the whole topic `passes` times, shared among consumers; return the last pass's MB a second and its bytes."""
+        figures = self._own("consume", broker.bootstrap, topic, str(passes), str(consumers))
         return figures["bytes"] / 1e6 / figures["seconds"], int(figures["bytes"])
 
     def latency(self, broker: Broker, topic: str, load: LatencyLoad) -> dict[str, float]:

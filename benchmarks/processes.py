@@ -22,6 +22,7 @@ class Processes:
         self._logs = logs
         self._running: list[subprocess.Popen[bytes]] = []
         self._started = 0
+        self._log_of: dict[int, Path] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -34,10 +35,16 @@ class Processes:
 
     def start(self, command: Sequence[str], *, name: str) -> subprocess.Popen[bytes]:
         """Start a server; both its streams go to a file of the logs' directory."""
-        with self._log(name).open("wb") as log:
+        path = self._log(name)
+        with path.open("wb") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self._running.append(process)
+        self._log_of[process.pid] = path
         return process
+
+    def last_words(self, process: subprocess.Popen[bytes]) -> str:
+        """The end of what a server wrote."""
+        return self._log_of[process.pid].read_text(errors="replace")[-2000:]
 
     def stop(self, process: subprocess.Popen[bytes]) -> None:
         if process.poll() is None:

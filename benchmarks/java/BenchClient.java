@@ -1,11 +1,16 @@
-import java.io.IOException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -18,51 +23,83 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 /**
  * The two measurements that no stock tool makes well enough, with Kafka's own Java client. One JSON line each.
  *
- * consume BOOTSTRAP TOPIC PASSES: reads every partition of the topic, by assignment, from its beginning to its end,
- * PASSES times; the last pass is the measured one, those before warm the client up. (ConsumerPerformance needs groups;
- * ConsoleConsumer reads one partition and its time holds the start of a JVM.)
+ * consume BOOTSTRAP TOPIC PASSES CONSUMERS: reads every partition of the topic, by assignment, from its beginning to its
+ * end, PASSES times, the partitions shared among CONSUMERS consumers; the last pass is the measured one, those before
+ * warm the client up. (ConsumerPerformance needs groups; ConsoleConsumer reads one partition and its time holds the start
+ * of a JVM.)
  *
  * latency BOOTSTRAP TOPIC WARMUP COUNT SIZE ACKS FETCH_WAIT_MS: sends a record, waits for the acknowledgement, polls
  * until the record arrives, and so on. (EndToEndLatency does the same but rounds its percentiles to milliseconds.)
  */
 public final class BenchClient {
     private static final Duration POLL = Duration.ofSeconds(10);
+    private static final long PATIENCE_S = 300;
 
     public static void main(String[] args) throws Exception {
         switch (args[0]) {
-            case "consume" -> consume(args[1], args[2], Integer.parseInt(args[3]));
+            case "consume" -> consume(args[1], args[2], Integer.parseInt(args[3]), Integer.parseInt(args[4]));
             case "latency" -> latency(args[1], args[2], Integer.parseInt(args[3]), Integer.parseInt(args[4]),
                 Integer.parseInt(args[5]), args[6], args[7]);
             default -> throw new IllegalArgumentException(args[0]);
         }
     }
 
-    private static void consume(String bootstrap, String topic, int passes) throws IOException {
+    private static void consume(String bootstrap, String topic, int passes, int consumers) throws Exception {
+        ExecutorService threads = Executors.newFixedThreadPool(consumers);
+        CyclicBarrier together = new CyclicBarrier(consumers + 1);
+        List<Future<Long>> sizes = new ArrayList<>();
+        for (int number = 0; number < consumers; number++) {
+            int share = number;
+            sizes.add(threads.submit(() -> consumeShare(bootstrap, topic, passes, share, consumers, together)));
+        }
+        double seconds = 0;
+        for (int pass = 0; pass < passes; pass++) {
+            together.await(PATIENCE_S, TimeUnit.SECONDS);
+            long begin = System.nanoTime();
+            together.await(PATIENCE_S, TimeUnit.SECONDS);
+            seconds = (System.nanoTime() - begin) / 1e9;
+        }
+        long bytes = 0;
+        for (Future<Long> size : sizes) {
+            bytes += size.get();
+        }
+        threads.shutdown();
+        System.out.printf(Locale.ROOT, "{\"bytes\": %d, \"seconds\": %.6f}%n", bytes, seconds);
+    }
+
+    /** Reads every consumers-th partition, in step with the other consumers; returns the bytes of one pass. */
+    private static long consumeShare(
+            String bootstrap, String topic, int passes, int share, int consumers, CyclicBarrier together) throws Exception {
         try (KafkaConsumer<byte[], byte[]> consumer = consumer(bootstrap, "500")) {
-            List<TopicPartition> partitions = assignAll(consumer, topic);
-            long records = 0;
-            long bytes = 0;
-            double seconds = 0;
+            List<TopicPartition> partitions = partitions(consumer, topic).stream()
+                .filter(partition -> partition.partition() % consumers == share)
+                .toList();
+            consumer.assign(partitions);
             long expected = total(consumer.endOffsets(partitions)) - total(consumer.beginningOffsets(partitions));
+            long bytes = 0;
             for (int pass = 0; pass < passes; pass++) {
                 consumer.seekToBeginning(partitions);
-                records = 0;
-                bytes = 0;
-                long begin = System.nanoTime();
-                while (records < expected) {
-                    ConsumerRecords<byte[], byte[]> batch = consumer.poll(POLL);
-                    if (batch.isEmpty()) {
-                        throw new IllegalStateException("nothing arrived for " + POLL + " after " + records + " records");
-                    }
-                    records += batch.count();
-                    for (ConsumerRecord<byte[], byte[]> record : batch) {
-                        bytes += record.serializedValueSize();
-                    }
-                }
-                seconds = (System.nanoTime() - begin) / 1e9;
+                together.await(PATIENCE_S, TimeUnit.SECONDS);
+                bytes = readAll(consumer, expected);
+                together.await(PATIENCE_S, TimeUnit.SECONDS);
             }
-            System.out.printf(Locale.ROOT, "{\"records\": %d, \"bytes\": %d, \"seconds\": %.6f}%n", records, bytes, seconds);
+            return bytes;
         }
+    }
+
+    private static long readAll(KafkaConsumer<byte[], byte[]> consumer, long expected) {
+        long bytes = 0;
+        for (long records = 0; records < expected; ) {
+            ConsumerRecords<byte[], byte[]> batch = consumer.poll(POLL);
+            if (batch.isEmpty()) {
+                throw new IllegalStateException("nothing arrived for " + POLL + " after " + records + " records");
+            }
+            records += batch.count();
+            for (ConsumerRecord<byte[], byte[]> record : batch) {
+                bytes += record.serializedValueSize();
+            }
+        }
+        return bytes;
     }
 
     private static void latency(
@@ -70,7 +107,8 @@ public final class BenchClient {
             throws ExecutionException, InterruptedException {
         try (KafkaConsumer<byte[], byte[]> consumer = consumer(bootstrap, fetchWaitMs);
              KafkaProducer<byte[], byte[]> producer = producer(bootstrap, acks)) {
-            List<TopicPartition> partitions = assignAll(consumer, topic);
+            List<TopicPartition> partitions = partitions(consumer, topic);
+            consumer.assign(partitions);
             consumer.seekToEnd(partitions);
             partitions.forEach(consumer::position);
             long[] nanos = new long[count];
@@ -104,12 +142,10 @@ public final class BenchClient {
         return offsets.values().stream().mapToLong(Long::longValue).sum();
     }
 
-    private static List<TopicPartition> assignAll(KafkaConsumer<byte[], byte[]> consumer, String topic) {
-        List<TopicPartition> partitions = consumer.partitionsFor(topic).stream()
+    private static List<TopicPartition> partitions(KafkaConsumer<byte[], byte[]> consumer, String topic) {
+        return consumer.partitionsFor(topic).stream()
             .map(info -> new TopicPartition(info.topic(), info.partition()))
             .toList();
-        consumer.assign(partitions);
-        return partitions;
     }
 
     private static KafkaConsumer<byte[], byte[]> consumer(String bootstrap, String fetchWaitMs) {
