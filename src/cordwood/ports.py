@@ -57,7 +57,7 @@ Chunk = bytes | bytearray | memoryview | FileSlice
 
 
 class Disk(Protocol):
-    """A tree of files. Paths are relative, joined by ``/``, and can not leave the tree. Failures raise ``StorageError``."""
+    """A tree of files. Paths are relative, joined by ``/``, and do not leave it. Failures raise ``StorageError``."""
 
     def open(self, path: str, /, *, create: bool = False) -> File: ...
 

@@ -34,7 +34,7 @@ REQUEST_BYTES_MAX = 8 * MIB
 GROWTH_BYTES_MAX = 120 * MIB
 """How much more memory than at its start the broker may ever take, whatever is done to it here."""
 
-STALL_S_MAX = 3.0
+STALL_S_MAX = 30.0
 """How long the honest client may ever wait for an answer."""
 
 SETTINGS = {

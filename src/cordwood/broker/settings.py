@@ -23,7 +23,7 @@ class Settings:
         self.layers = Layers(static=static)
         self.config = BrokerConfig()
         self.advertised: dict[str, tuple[str, int]] = {}
-        """By the name of a listener: the address to tell the clients that came in there, if it is not what they dialled."""
+        """By the name of a listener: the address to tell its clients, if it is not the one that they dialled."""
         self.reload(image)
 
     def reload(self, image: MetadataImage) -> None:
