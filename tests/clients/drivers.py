@@ -5,7 +5,7 @@ assignment, never by a group.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from time import monotonic
@@ -116,36 +116,33 @@ class Librdkafka:
             "linger.ms": linger_ms,
             "batch.size": batch_bytes,
         }
-        producer = confluent_kafka.Producer(settings)
+        return self.send(confluent_kafka.Producer(settings), topic, records)
+
+    def send(self, producer: confluent_kafka.Producer, topic: str, records: Sequence[Sent]) -> list[Placed]:
+        """Send records with a producer that the caller has, and wait for what it is told of them."""
         told: dict[int, Placed | confluent_kafka.KafkaError] = {}
+
+        def on_delivery(number: int) -> Callable[[confluent_kafka.KafkaError | None, confluent_kafka.Message], None]:
+            def delivered(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
+                told[number] = error if error is not None else Placed(_int(message.partition()), _int(message.offset()))
+
+            return delivered
+
         for number, record in enumerate(records):
-            self._send(producer, topic, record, told, number)
+            producer.produce(
+                topic,
+                record.value,
+                record.key,
+                partition=-1 if record.partition is None else record.partition,
+                on_delivery=on_delivery(number),
+                timestamp=record.timestamp_ms or 0,
+                headers=list(record.headers),
+            )
         assert producer.flush(DEADLINE_S) == 0
         return [_placed(told[number]) for number in range(len(records))]
 
-    def _send(
-        self,
-        producer: confluent_kafka.Producer,
-        topic: str,
-        record: Sent,
-        told: dict[int, Placed | confluent_kafka.KafkaError],
-        number: int,
-    ) -> None:
-        def delivered(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
-            told[number] = error if error is not None else Placed(_int(message.partition()), _int(message.offset()))
-
-        producer.produce(
-            topic,
-            record.value,
-            record.key,
-            partition=-1 if record.partition is None else record.partition,
-            on_delivery=delivered,
-            timestamp=record.timestamp_ms or 0,
-            headers=list(record.headers),
-        )
-
-    def consumer(self, **settings: str | int | bool) -> confluent_kafka.Consumer:
-        dotted = {name.replace("_", "."): value for name, value in settings.items()}
+    def consumer(self, **settings: str | int | bool | Callable[[str], None]) -> confluent_kafka.Consumer:
+        dotted = {name if callable(value) else name.replace("_", "."): value for name, value in settings.items()}
         return confluent_kafka.Consumer(
             {
                 "bootstrap.servers": self.bootstrap,
@@ -172,7 +169,7 @@ class Librdkafka:
             for message in consumer.consume(count - len(found), timeout=1.0):
                 if (error := message.error()) is not None:
                     raise confluent_kafka.KafkaException(error)
-                found.append(_read_librdkafka(message))
+                found.append(read_from_librdkafka(message))
         return found
 
     def offsets_for_times(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, int | None]:
@@ -205,7 +202,7 @@ def _int(number: int | None) -> int:
     return -1 if number is None else number
 
 
-def _read_librdkafka(message: confluent_kafka.Message) -> Read:
+def read_from_librdkafka(message: confluent_kafka.Message) -> Read:
     headers = message.headers()
     return Read(
         partition=_int(message.partition()),
@@ -276,7 +273,7 @@ class Aiokafka:
                 consumer.assign(list(places.values()))
                 for place, start in starts.items():
                     consumer.seek(places[place], start)
-                return [_read_kafka(await consumer.getone()) for _ in range(count)]
+                return [read_from_kafka(await consumer.getone()) for _ in range(count)]
 
         return asyncio.run(asyncio.wait_for(read(), DEADLINE_S))
 
@@ -366,7 +363,7 @@ class KafkaPython:
         while len(found) < count:
             assert monotonic() < deadline, f"{len(found)} of {count} records came"
             for records in consumer.poll(timeout_ms=1_000, max_records=count - len(found)).values():
-                found += [_read_kafka(record) for record in records]
+                found += [read_from_kafka(record) for record in records]
         return found
 
     def offsets_for_times(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, int | None]:
@@ -394,7 +391,7 @@ class _KafkaRecord(Protocol):
     headers: Sequence[Header]
 
 
-def _read_kafka(record: _KafkaRecord) -> Read:
+def read_from_kafka(record: _KafkaRecord) -> Read:
     return Read(
         partition=record.partition,
         offset=record.offset,
