@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes a virtual environment and installs the project into it, for `make setup`. Runs on Debian and macOS.
-# What pip can not bring (Python itself, a JDK) is installed with apt where that is allowed, else named in one sentence.
+# What pip can not bring (Python itself, a JDK, kcat) is installed with apt where that is allowed, else named in one sentence.
 set -eu
 
 venv=$1
@@ -53,4 +53,10 @@ say "Installing into $venv; this takes a minute the first time."
 if ! command -v javac >/dev/null || ! command -v mvn >/dev/null; then
     apt_install default-jdk-headless maven ||
         say "Without a JDK and Maven the tests with Kafka's Java tools are skipped and make bench can not run: install both (Debian: apt install default-jdk-headless maven; macOS: brew install openjdk maven)."
+fi
+
+# kcat is a client that people have at hand: the tests run it.
+if ! command -v kcat >/dev/null; then
+    apt_install kcat ||
+        say "Without kcat its tests fail on Debian and are skipped elsewhere: install it (Debian: apt install kcat; macOS: brew install kcat)."
 fi
