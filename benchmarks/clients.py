@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from .processes import Processes, ToolFailedError
 
 TOOL_LIMIT_S: Final = 600.0
 ADMIN_TIMEOUT_S: Final = 60.0
-LEADER_POLLS: Final = 100
+POLL_S: Final = 0.2
 BENCH_CLIENT: Final = str(Path(__file__).parent / "java" / "BenchClient.java")
 STEADY_STATE: Final = re.compile(r"steady state records sent, ([\d.]+) records/sec \(([\d.]+) MB/sec\)")
 
@@ -70,7 +71,7 @@ class Clients:
         return float(found[-1][1]) * load.record_bytes / 1e6
 
     def consume(self, broker: Broker, topic: str, *, passes: int, consumers: int) -> tuple[float, int]:
-        """Read the whole topic `passes` times, shared among consumers; return the last pass's MB a second and its bytes."""
+        """Read the whole topic `passes` times; return the last pass's MB a second, of all consumers, and its bytes."""
         figures = self._own("consume", broker.bootstrap, topic, str(passes), str(consumers))
         return figures["bytes"] / 1e6 / figures["seconds"], int(figures["bytes"])
 
@@ -104,13 +105,15 @@ def end_offsets(broker: Broker, topic: str, *, partitions: int) -> int:
     """The sum of the partitions' end offsets: the number of records of a topic that nobody has shortened."""
     latest = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
     admin = _admin(broker)
-    for _ in range(LEADER_POLLS):
+    deadline = time.monotonic() + ADMIN_TIMEOUT_S
+    while True:
         futures = admin.list_offsets(latest, request_timeout=ADMIN_TIMEOUT_S)
         try:
             return sum(future.result(ADMIN_TIMEOUT_S).offset for future in futures.values())
-        except KafkaException:
-            continue
-    raise ToolFailedError(f"{broker.name} has no leaders for {topic}")
+        except KafkaException as error:
+            if time.monotonic() > deadline:
+                raise ToolFailedError(f"{broker.name} has no leaders for {topic}: {error}") from error
+        admin.poll(POLL_S)
 
 
 def delete_topic(broker: Broker, topic: str) -> None:
@@ -122,4 +125,4 @@ def delete_topic(broker: Broker, topic: str) -> None:
 
 
 def _admin(broker: Broker) -> AdminClient:
-    return AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 3})
+    return AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})

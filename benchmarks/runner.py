@@ -3,7 +3,8 @@
 Owns the order of things: warm-up, rounds that alternate, what is measured when. Each row knows how to measure itself.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,7 @@ from .clients import Clients, create_topic, delete_topic
 from .connections import ConnectionsRow
 from .growth import GrowthPoint, measure_growth
 from .metrics import MB, RSS, START, Figure, Metric, figures
-from .processes import Processes
+from .processes import Processes, ToolFailedError
 from .progress import Progress
 from .rows import PARTITIONS, Row, load_rows, warm_up_load
 from .scale import FULL, QUICK
@@ -46,8 +47,21 @@ class Run:
         rows = self._rows()
         if rows or "memory" in self._only or "growth" in self._only:
             brokers = [launch(self._processes, self._directory / name) for name, launch in SIDES.items()]
-            growth = self._measure_running(brokers, rows)
+            with self._blaming_the_dead(brokers):
+                growth = self._measure_running(brokers, rows)
         return report.Report(quick=self._quick, rounds=self._rounds, figures=self._figures, growth=growth)
+
+    @contextmanager
+    def _blaming_the_dead(self, brokers: Sequence[Broker]) -> Iterator[None]:
+        """Whatever fails because a broker ended is reported as that."""
+        try:
+            yield
+        except Exception as error:
+            for broker in brokers:
+                if (code := broker.process.poll()) is not None:
+                    words = self._processes.last_words(broker.process)
+                    raise ToolFailedError(f"{broker.name} ended with {code} while it was measured:\n{words}") from error
+            raise
 
     def _rows(self) -> list[Row]:
         connections = ConnectionsRow(idle_s=self._scale.idle_s, active_s=self._scale.active_s)
