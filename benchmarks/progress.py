@@ -26,6 +26,10 @@ class Progress:
         if self._terminal:
             self._show(self._line(text), end="")
 
+    def part(self, text: str) -> None:
+        """A part of the running step that takes long enough to be named everywhere."""
+        self._show(self._line(text), end="" if self._terminal else "\n")
+
     def note(self, text: str) -> None:
         """A line that stays."""
         self._show(text, end="\n")

@@ -80,7 +80,7 @@ class Run:
         if "growth" not in self._only:
             return []
         self._progress.step("cost of a request as a log grows")
-        return measure_growth(brokers[0], self._clients, self._scale, self._progress.detail)
+        return measure_growth(brokers[0], self._clients, self._scale, self._progress.part)
 
     def _measure_start(self) -> None:
         seen: dict[str, list[dict[str, float]]] = {name: [] for name in SIDES}
