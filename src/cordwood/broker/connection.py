@@ -38,6 +38,10 @@ class Connection:
         self.kept_bytes = 0
         """Memory of the replies that are finished and wait for their turn."""
 
+    def __str__(self) -> str:
+        """For the log: its number, from where, and what the client says it is."""
+        return f"{self.id} from {self.peer.host}" + (f" ({self.software})" if self.software else "")
+
     def check(self) -> None:
         assert not self.waiting or self.waiting[0].frame is None, "a finished reply is kept back"
         assert self.kept_bytes == sum(memory_of(call.frame) for call in self.waiting if call.frame is not None)

@@ -160,9 +160,9 @@ class Driver:
     def _lost(self, client: ClientSocket, reason: str, broke_protocol: bool) -> None:
         connection = client.connection
         if broke_protocol:
-            self._logger.info("closing connection %d from %s: %s", connection.id, connection.peer.host, reason)
+            self._logger.info("closing connection %s: %s", connection, reason)
         else:
-            self._logger.debug("connection %d from %s ended: %s", connection.id, connection.peer.host, reason)
+            self._logger.debug("connection %s ended: %s", connection, reason)
         del self._clients[client.connection.id]
         self._act(self._broker.disconnected, client.connection, now())
 
@@ -214,8 +214,7 @@ class Driver:
             case Close(connection, reason):
                 client = self._clients.get(connection)
                 if client is not None:
-                    host = client.connection.peer.host
-                    self._logger.info("closing connection %d from %s: %s", connection, host, reason)
+                    self._logger.info("closing connection %s: %s", client.connection, reason)
                     self._drop(client)
             case WriteMetadata(token, operations):
                 self._in_thread(

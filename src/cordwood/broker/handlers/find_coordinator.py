@@ -16,7 +16,7 @@ from cordwood.wire.messages import (
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
-GROUP, TRANSACTION, SHARE = 0, 1, 2
+GROUP, TRANSACTION = 0, 1
 
 
 def handle(broker: "Broker", call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
