@@ -47,7 +47,11 @@ def test_a_cancelled_timer_does_nothing_and_goes() -> None:
 
 def test_a_timer_may_set_another_that_is_due_too() -> None:
     timers, ran = Timers(), []
-    timers.at(10, lambda now: timers.at(now.mono_ms, lambda _: ran.append("inner")) and None)
+
+    def outer(now: Instant) -> None:
+        timers.at(now.mono_ms, lambda _: ran.append("inner"))
+
+    timers.at(10, outer)
     timers.run_due(at(10))
     assert ran == ["inner"]
 
@@ -127,7 +131,8 @@ def test_ids_are_handed_out_in_the_order_of_asking() -> None:
 
 
 def test_a_block_that_is_too_small_leaves_the_last_waiting() -> None:
-    ids, got = ProducerIds(), []
+    ids = ProducerIds()
+    got: list[int | Refused] = []
     for _ in range(PRODUCER_ID_BLOCK_SIZE + 1):
         ids.take(got.append)
     ids.granted(0)

@@ -32,7 +32,7 @@ def delete(harness: Harness, topic: str, offset: int, *, partition: int = 0, ver
     return answer.error_code, answer.low_watermark
 
 
-def small_segments(harness: Harness, count: int = 4, **config: object) -> None:
+def small_segments(harness: Harness, count: int = 4, **config: int) -> None:
     """A topic with one record in each segment."""
     harness.topic("t", internal_segment_bytes=100, **config)
     for number in range(count):

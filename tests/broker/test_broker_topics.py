@@ -378,6 +378,35 @@ def test_a_directory_that_lost_its_id_is_not_taken_for_the_new_topic_of_its_name
     assert harness.disk.list("") == ["t-0"]
 
 
+def test_a_topic_that_could_not_be_set_aside_is_not_taken_for_a_new_one_of_its_name() -> None:
+    harness = Harness()
+    harness.topic("t")
+    harness.append("t", b"old")
+    harness.disk.fails_after = 0
+    assert delete(harness.connect(), "t") == {"t": Error.NONE}
+    assert "t-0 could not be set aside" in harness.logger
+    harness.topic("t")
+    assert harness.append("t", b"new") == 0
+    harness.kill()
+    harness.start()
+    assert read(harness.connect().ask(fetch(("t", 0, 0)), 12, FetchResponse)) == {("t", 0): [b"new"]}
+    assert [name for name in harness.disk.list("") if name.startswith("t-")] == ["t-0"]
+    assert not harness.broker.image.deleted_topics
+
+
+def test_a_partition_that_got_no_log_gets_one_at_the_next_start() -> None:
+    harness = Harness()
+    harness.disk.fails_after = 0
+    (answer,) = create(harness.connect(), new("t"))
+    assert answer.error_code == Error.NONE
+    assert "t-0 has no log" in harness.logger
+    response = harness.connect().ask(fetch(("t", 0, 0)), 12, FetchResponse)
+    assert codes(response) == {("t", 0): Error.UNKNOWN_TOPIC_OR_PARTITION}
+    harness.kill()
+    harness.start()
+    assert harness.append("t", b"x") == 0
+
+
 def test_directories_that_nobody_knows_are_kept_aside() -> None:
     harness = Harness()
     harness.topic("t")

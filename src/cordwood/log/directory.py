@@ -91,6 +91,9 @@ class LogDirectory:
         """The log of a partition, new or as it was left."""
         path = str(name)
         assert parse_partition_name(path) == name, "a topic's name was checked before it became a path"
+        stored = self._topic_id_of(path)
+        if stored not in (topic_id, None):
+            self.set_aside(name, stored)  # it should have been when its topic was deleted; the disk must have failed
         if name in self._checkpointed and not self._disk.exists(path):
             self._forget(name)
         was_clean = self.was_clean and name in self._recovery_points

@@ -3,7 +3,7 @@ machines: ``producer``, ``consumer``, ``admin``."""
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
@@ -29,6 +29,8 @@ class Surroundings:
     random: Random
     trace: Trace
     history: History
+    on_acknowledged: Callable[[], None] = field(default=lambda: None)
+    """Called when a producer has been told that a batch is safe: the worst moment to lose it."""
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """A consumer by assignment: reads its partitions from their start, with fetch sessions where its version has them.
 
-It asks for little at a time and forgets a partition now and then, so that sessions change and answers are cut short.
+It asks for little at a time, and some forget a partition now and then, so that answers are cut short and sessions
+change.
 Where the log is shorter than what it has read, which only a loss of power may bring about, it begins again at 0.
 """
 
@@ -36,10 +37,13 @@ _RECORDS_BYTES_MAX = 1 << 24
 class Consumer:
     """Reads until it is told to stop, and remembers what it saw."""
 
-    def __init__(self, around: Surroundings, name: str, partitions: Sequence[TopicPartition], *, version: int) -> None:
+    def __init__(
+        self, around: Surroundings, name: str, partitions: Sequence[TopicPartition], *, version: int, forgetful: float
+    ) -> None:
         self._around = around
         self._partitions = partitions
         self._version = version
+        self._forgetful = forgetful
         self._caller = Caller(around, name, self._connected)
         self._session_id = 0
         self._session_epoch = 0
@@ -61,7 +65,9 @@ class Consumer:
         self._caller.connect()
 
     def _connected(self) -> None:
-        self._close_session()
+        if self._around.random.random() < 0.5:
+            self._close_session()
+        self._in_session.clear()  # the session may go on, but who knows what of the last request it has seen
         if self._version >= IDS_SINCE and not self._topic_ids:
             self._ask_for_ids()
         else:
@@ -99,7 +105,7 @@ class Consumer:
 
     def _fetch(self) -> None:
         random = self._around.random
-        forgotten = self._forget_one() if random.random() < 0.1 else []
+        forgotten = self._forget_one() if random.random() < self._forgetful else []
         wanted = [p for p in self._partitions if p not in forgotten and self._in_session.get(p) != self.position(p)]
         has_sessions = self._version >= SESSIONS_SINCE
         request = FetchRequest(

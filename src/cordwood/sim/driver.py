@@ -25,6 +25,7 @@ from cordwood.sim.trace import Trace
 
 STORE_DELAY_MAX_MS = 30
 DISK_DELAY_MAX_MS = 40
+RESULT_DELAY_MAX_MS = 10
 SEND_DELAY_MAX_MS = 5
 TIMER_LATE_MAX_MS = 3
 
@@ -81,6 +82,8 @@ class Driver:
         self._ends: dict[ConnectionId, ClientEnd] = {}
         self._writes: deque[WriteMetadata] = deque()
         self._disk_work: deque[Sync | Remove] = deque()
+        self._store_results: deque[Callable[[], None]] = deque()
+        self._disk_results: deque[Callable[[], None]] = deque()
         self._timer_ms: int | None = None
         self.alive = True
         self.failure: str | None = None
@@ -198,10 +201,10 @@ class Driver:
             nodes = self._machine.store.multi(write.operations)
         except (StoreConflict, StorageError) as error:
             self._machine.trace.line("store", f"refuses change {write.token}: {error}")
-            self._act(self.broker.metadata_refused, write.token, error)
+            self._hand_back(self._store_results, self.broker.metadata_refused, write.token, error)
             return
         self._machine.trace.line("store", f"change {write.token}: {', '.join(op.path for op in write.operations)}")
-        self._act(self.broker.metadata_written, write.token, nodes)
+        self._hand_back(self._store_results, self.broker.metadata_written, write.token, nodes)
 
     def _work(self) -> None:
         work = self._disk_work.popleft()
@@ -217,10 +220,13 @@ class Driver:
             else:
                 self._machine.trace.line("disk", f"removal {work.token} fails: {error}")
             return
-        if isinstance(work, Sync):
-            self._act(self.broker.synced, work.token)
-        else:
-            self._act(self.broker.removed, work.token)
+        done: Event = self.broker.synced if isinstance(work, Sync) else self.broker.removed
+        self._hand_back(self._disk_results, done, work.token)
+
+    def _hand_back(self, results: deque[Callable[[], None]], event: Event, *arguments: object) -> None:
+        """Tell the broker in a while what was done, in the order in which it was done. Much may happen before."""
+        results.append(lambda: self._act(event, *arguments))
+        self._later(RESULT_DELAY_MAX_MS, "a result comes back", lambda: results.popleft()())
 
     def _remove(self, work: Remove) -> None:
         if self._random.random() < self._machine.odds.removal_failure:

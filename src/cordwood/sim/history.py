@@ -75,6 +75,8 @@ class History:
     sent: dict[tuple[str, TopicPartition], list[bytes]] = field(default_factory=dict)
     """Every producer's records in the order of sending."""
     producer_ids: list[int] = field(default_factory=list)
+    lives: int = 0
+    """How often a broker has started."""
     complaints: list[str] = field(default_factory=list)
     """What a client was told that it should never have been told."""
 

@@ -32,6 +32,8 @@ class Pipe:
         self._name = name
         self._on_its_way: deque[bytes] = deque()
         self.reader: End | None = None
+        self.is_silent = False
+        """Nothing arrives any more, and nobody is told."""
 
     def write(self, data: bytes) -> None:
         for piece in _pieces(data, self._random):
@@ -47,7 +49,7 @@ class Pipe:
 
     def _deliver(self) -> None:
         """Give the reader the oldest piece: which delivery was meant for which piece does not matter."""
-        if self._on_its_way and self.reader is not None:
+        if self._on_its_way and self.reader is not None and not self.is_silent:
             self.reader.received(self._on_its_way.popleft())
 
     def cut(self) -> None:
@@ -110,12 +112,21 @@ class Network:
 
     def cut_one(self) -> Link | None:
         """Break one connection, any one."""
-        self._forget_closed()
-        if not self.links:
-            return None
-        link = self.links[self._random.choice(list(self.links))]
-        link.cut()
+        link = self._any()
+        if link is not None:
+            link.cut()
         return link
+
+    def silence_one(self) -> Link | None:
+        """Let nothing arrive on one connection any more, in either direction. It breaks when one loses patience."""
+        link = self._any()
+        if link is not None:
+            link.up.is_silent = link.down.is_silent = True
+        return link
+
+    def _any(self) -> Link | None:
+        self._forget_closed()
+        return self.links[self._random.choice(list(self.links))] if self.links else None
 
     def cut_all(self) -> None:
         for link in list(self.links.values()):

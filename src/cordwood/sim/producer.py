@@ -25,7 +25,6 @@ from cordwood.wire.messages import (
 )
 
 RETRY_MAX_MS = 300
-PAUSE_MAX_MS = 150
 RECORDS_MAX = 4
 
 _LOST_HISTORY = (Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Error.UNKNOWN_PRODUCER_ID, Error.INVALID_PRODUCER_EPOCH)
@@ -39,6 +38,8 @@ class Outgoing:
     sequence: int
     values: tuple[bytes, ...]
     in_flight: bool = False
+    life: int = 0
+    """The broker's life in which it was first sent."""
 
 
 class Producer:
@@ -54,12 +55,14 @@ class Producer:
         version: int,
         acks: int,
         in_flight_max: int,
+        pause_max_ms: int,
     ) -> None:
         self._around = around
         self._partitions = partitions
         self._version = version
         self._acks = acks
         self._in_flight_max = in_flight_max
+        self._pause_max_ms = pause_max_ms
         self._caller = Caller(around, name, self._connected)
         self._producer_id = -1
         self._id_era = 0
@@ -80,7 +83,7 @@ class Producer:
         self._pause()
 
     def _pause(self) -> None:
-        delay_ms = self._around.random.randint(1, PAUSE_MAX_MS)
+        delay_ms = self._around.random.randint(1, self._pause_max_ms)
         self._around.clock.after(delay_ms, f"{self.name} has a new batch", self._next)
 
     def _next(self) -> None:
@@ -131,6 +134,7 @@ class Producer:
                 self._send(batch)
 
     def _send(self, batch: Outgoing) -> None:
+        batch.life = batch.life or self._around.history.lives
         now_ms = self._around.clock.now.wall_ms
         data = build(
             [Record(number, now_ms, None, value) for number, value in enumerate(batch.values)],
@@ -167,6 +171,7 @@ class Producer:
         self._around.history.acknowledged.append(
             Acknowledged(self.name, batch.partition, offset, batch.values, self._around.history.era)
         )
+        self._around.on_acknowledged()
         self._pump()
 
     def _is_first(self, batch: Outgoing) -> bool:
@@ -175,7 +180,7 @@ class Producer:
 
     def _begin_anew(self, batch: Outgoing, error: Error) -> None:
         history = self._around.history
-        if history.era == self._id_era or batch.partition.topic in history.safe_topics:
+        if not self._is_excused(batch):
             history.complain(f"{self.name} was told {error.name} for {batch.partition} sequence {batch.sequence}")
         self._around.trace.line(self.name, f"{batch.partition} sequence {batch.sequence}: {error.name}, begins anew")
         self._unacknowledged.clear()
@@ -183,6 +188,16 @@ class Producer:
         self._established.clear()
         self._producer_id = -1
         self._caller.drop("it needs a new producer id")
+
+    def _is_excused(self, batch: Outgoing) -> bool:
+        """May the broker have lost track of this producer?
+
+        With the power, if the topic is not synced. And of several batches in flight a broker that starts again may know
+        the last alone, as Kafka's: that is what a snapshot holds.
+        """
+        history = self._around.history
+        lost = history.era != self._id_era and batch.partition.topic not in history.safe_topics
+        return lost or (self._in_flight_max > 1 and history.lives != batch.life)
 
     def _retry(self, reason: str) -> None:
         """Drop the connection, so that nothing overtakes what is sent again."""

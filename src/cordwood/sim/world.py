@@ -25,10 +25,10 @@ from cordwood.sim.trace import Trace
 
 STEPS = 1_500
 QUIET_STEPS_MAX = 60_000
-FAULT_PAUSE_MAX_MS = 1_500
+FAULT_PAUSE_MAX_MS = 800
 RESTART_MAX_MS = 500
 WALL_SHIFT_MAX_MS = 600_000
-DISK_CHANGES_MAX = 30
+DISK_CHANGES_MAX = 20
 
 FAST, SAFE = TopicName("fast"), TopicName("safe")
 
@@ -60,26 +60,38 @@ class World:
         self._driver: Driver | None = None
         self._faulty = True
         self._power_is_off = False
+        self._around = Surroundings(self._clock, self._network, random, self.trace, self.history)
         self._admin, self._producers, self._consumers = self._draw_clients()
 
+    @property
+    def command(self) -> str:
+        """How to live through this run again."""
+        return f"python -m cordwood.sim --seed {self.seed} --steps {self.steps} --verbose"
+
     def _draw_clients(self) -> tuple[Admin, list[Producer], list[Consumer]]:
-        random = self._random
-        around = Surroundings(self._clock, self._network, random, self.trace, self.history)
+        random, around = self._random, self._around
         topics = {str(name): plan for name, plan in self._topics.items()}
         producers = [
             Producer(
                 around,
                 f"producer-{number}",
                 self._partitions,
-                batches=random.randint(5, 60),
+                batches=random.randint(10, 80),
                 version=random.choice((3, 7, 9, 12)),
                 acks=random.choice((1, -1)),
                 in_flight_max=random.randint(1, 5),
+                pause_max_ms=random.choice((8, 60, 150)),
             )
             for number in range(random.randint(1, 3))
         ]
         consumers = [
-            Consumer(around, f"consumer-{number}", self._partitions, version=random.choice((4, 7, 12, 13, 18)))
+            Consumer(
+                around,
+                f"consumer-{number}",
+                self._partitions,
+                version=random.choice((4, 7, 12, 13, 18)),
+                forgetful=random.choice((0.0, 0.1)),
+            )
             for number in range(random.randint(1, 3))
         ]
         return Admin(around, topics, random.randint(0, 30)), producers, consumers
@@ -90,7 +102,8 @@ class World:
         """Live through it all. Raises ``SimulationFailed``, or whatever the broker tripped over."""
         self.trace.line("world", f"seed {self.seed}, {self._describe()}")
         self._start_broker()
-        for client in (self._admin, *self._producers, *self._consumers):
+        clients: list[Admin | Producer | Consumer] = [self._admin, *self._producers, *self._consumers]
+        for client in clients:
             client.start()
         self._plan_fault()
         for _ in range(self.steps):
@@ -125,6 +138,7 @@ class World:
             self._plan_restart()
             return
         self._driver = driver
+        self.history.lives += 1
         self._witness_start(driver)
         driver.start()
 
@@ -140,7 +154,17 @@ class World:
         if not self._faulty:
             return
         fault = self._random.choice(
-            (self._cut, self._cut, self._cut, self._kill, self._lose_power, self._fail_disk, self._shift_wall)
+            (
+                self._cut,
+                self._cut,
+                self._silence,
+                self._kill,
+                self._lose_power,
+                self._lie_in_wait,
+                self._fail_disk,
+                self._fail_disk,
+                self._shift_wall,
+            )
         )
         fault()
         self._plan_fault()
@@ -150,12 +174,26 @@ class World:
         if link is not None:
             self.trace.line("world", f"connection {link.number} breaks")
 
+    def _silence(self) -> None:
+        link = self._network.silence_one()
+        if link is not None:
+            self.trace.line("world", f"connection {link.number} falls silent")
+
     def _kill(self) -> None:
         """At once, or in the middle of something that changes the disk."""
         self._end_at_a_change("the process will be killed", power=False)
 
     def _lose_power(self) -> None:
         self._end_at_a_change("the power will go", power=True)
+
+    def _lie_in_wait(self) -> None:
+        """Cut the power when a producer has just been told that its batch is safe."""
+        self.trace.line("world", "the power will go at the next acknowledgement")
+        self._around.on_acknowledged = self._spring
+
+    def _spring(self) -> None:
+        self._around.on_acknowledged = _nothing
+        self._clock.after(0, "the power goes", lambda: self._die(power=True) if self._driver is not None else None)
 
     def _end_at_a_change(self, what: str, *, power: bool) -> None:
         if self._driver is None:
@@ -215,11 +253,14 @@ class World:
     # ------------------------------------------------------------------ the end
 
     def _calm_down(self) -> None:
-        """No more faults: from here on everything must come to its end."""
+        """No more faults but one, because some troubles end with a new start: now everything must come to its end."""
         self.trace.line("world", "all is calm")
         self._faulty = False
+        self._around.on_acknowledged = _nothing
         self._disk.power_fails_after = self._disk.fails_after = None
         self._machine.odds = Odds()
+        if self._driver is not None:
+            self._die(power=False)
 
     def _run_until(self, condition: Callable[[], bool], otherwise: str) -> None:
         for _ in range(QUIET_STEPS_MAX):
@@ -274,6 +315,10 @@ class World:
             self.history.complain(f"the disk has {sorted(there)}, the metadata {sorted(expected)}")
 
 
+def _nothing() -> None:
+    pass
+
+
 def _draw_odds(random: Random) -> Odds:
     return Odds(
         store_conflict=random.choice((0.0, 0.2)),
@@ -285,7 +330,7 @@ def _draw_odds(random: Random) -> Odds:
 def _draw_settings(random: Random) -> dict[str, str]:
     return {
         "connections.max.idle.ms": str(random.choice((1_000, 600_000))),
-        "max.incremental.fetch.session.cache.slots": str(random.choice((0, 1, 1_000))),
+        "max.incremental.fetch.session.cache.slots": str(random.choice((0, 1, 1_000, 1_000))),
         "log.flush.offset.checkpoint.interval.ms": str(random.choice((100, 1_000, 60_000))),
         "log.retention.check.interval.ms": str(random.choice((500, 300_000))),
         "log.retention.ms": "-1",
