@@ -31,7 +31,7 @@ from support.raw import RawClient
 MIB = 1 << 20
 
 REQUEST_BYTES_MAX = 8 * MIB
-GROWTH_BYTES_MAX = 120 * MIB
+GROWTH_BYTES_MAX = 150 * MIB
 """How much more memory than at its start the broker may ever take, whatever is done to it here."""
 
 STALL_S_MAX = 30.0

@@ -8,6 +8,8 @@ The rules that make it safe, each of them in one place below:
 
 - no length is believed before it is compared with what is left of the buffer;
 - no count is believed before it is compared with what is left, divided by the least size of one element;
+- a request has no more entries, in all its arrays and tags together, than ``runtime.ENTRIES_MAX``: an entry of two
+  bytes becomes an object of a hundred, and costs the time of a hundred bytes;
 - what ``struct`` or an index can not read is a ``ProtocolError``; so is null where null is not allowed;
 - declarations can not refer to themselves, so no bytes make the code recurse.
 """
@@ -27,11 +29,12 @@ _CONSTANTS: dict[str, object] = {
     "beyond": runtime.beyond,
     "make_uuid": runtime.make_uuid,
     "new": object.__new__,
+    "pass_tags": runtime.pass_tags,
     "read_tag": runtime.read_tag,
     "read_uvarint": runtime.read_uvarint,
     "short_text": runtime.SHORT_TEXT,
-    "skip_tags": runtime.skip_tags,
     "struct_error": struct_error,
+    "too_many": runtime.too_many,
     "unpack_from": unpack_from,
 }
 
@@ -62,6 +65,8 @@ def decoder_source(spec: MessageSpec, version: int) -> Source:
     out = writer.out
     with out.block("def decode(buf, pos):"):
         out.line("limit = len(buf)")
+        if writer.counts:
+            out.line(f"room = {runtime.ENTRIES_MAX}")
         with out.block("try:"):
             writer.struct(spec, "m")
             writer.flush()
@@ -78,6 +83,8 @@ class _Writer:
         self.out = Source(_CONSTANTS)
         self.version = version
         self.flexible = version in spec.flexible
+        # Answers are not counted: they come from a broker that was chosen, and tell of whole clusters.
+        self.counts = spec.key is not None and spec.name.endswith("Request")
         # What the next struct call will read: codes and the names to store to; and what to do with it afterwards.
         self.run: list[tuple[str, str]] = []
         self.after: list[str] = []
@@ -198,11 +205,18 @@ class _Writer:
                 out.line("n -= 1")
             claimed = "n" if least == 1 else f"n * {least}"
             out.line(f"if {claimed} > limit - pos: raise beyond({what!r}, n, limit - pos)")
+            self.count(what)
             if isinstance(kind, Scalar) and kind.fixed and kind is not UUID_BYTES:
                 self.fixed_array(kind, target)
             else:
                 self.looped_array(kind, what, target)
         self.otherwise_null(what, target, null=null, compact=self.flexible)
+
+    def count(self, what: str) -> None:
+        """Take the ``n`` entries that follow from what a request may have."""
+        if self.counts:
+            self.out.line("room -= n")
+            self.out.line(f"if room < 0: raise too_many({what!r})")
 
     def fixed_array(self, kind: Scalar, target: str) -> None:
         methods = runtime.short_arrays(kind.code, "unpack_from")
@@ -243,12 +257,17 @@ class _Writer:
         self.run.append(("B", "n"))
         self.flush()
         if not tagged:
-            out.line("if n: pos = skip_tags(buf, pos, n)")
+            with out.block("if n:"):
+                out.line("if n > 127: n, pos = read_uvarint(buf, pos, n)")
+                out.line("if n * 2 > limit - pos: raise beyond('tagged fields', n, limit - pos)")
+                self.count("tagged fields")
+                out.line("pos = pass_tags(buf, pos, n)")
             return
         tag, end = out.local("tag"), out.local("end")
         with out.block("if n:"):
             out.line("if n > 127: n, pos = read_uvarint(buf, pos, n)")
             out.line("if n * 2 > limit - pos: raise beyond('tagged fields', n, limit - pos)")
+            self.count("tagged fields")
             out.line(f"{tag} = -1")
             with out.block("for _ in range(n):"):
                 out.line(f"{tag}, {end}, pos = read_tag(buf, pos, {tag})")

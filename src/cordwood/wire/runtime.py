@@ -11,6 +11,9 @@ from cordwood.ports import Buffer, Chunk, FileSlice
 UINT32_MAX = 0xFFFFFFFF
 STRING_LENGTH_MAX = 0x7FFF
 
+# In one request: a Fetch of 50,000 partitions of as many topics fits. Some entries take a kilobyte with their answer.
+ENTRIES_MAX = 100_000
+
 # Records at least this long travel as a chunk of their own; shorter ones are cheaper to copy than to hand on.
 CHUNK_BYTES_MIN = 16384
 
@@ -81,11 +84,18 @@ def read_tag(buf: Buffer, pos: int, previous: int) -> tuple[int, int, int]:
 
 
 def skip_tags(buf: Buffer, pos: int, count: int) -> int:
-    """Pass over tagged fields that nobody here knows; the count's first byte is read already."""
+    """Pass over the tagged fields of a header, which nobody here knows; the count's first byte is read already."""
     if count > 127:
         count, pos = read_uvarint(buf, pos, count)
     if count * 2 > len(buf) - pos:
         raise beyond("tagged fields", count, len(buf) - pos)
+    if count > ENTRIES_MAX:
+        raise too_many("tagged fields")
+    return pass_tags(buf, pos, count)
+
+
+def pass_tags(buf: Buffer, pos: int, count: int) -> int:
+    """Pass over *count* tagged fields that nobody here knows."""
     tag = -1
     for _ in range(count):
         tag, pos, _ = read_tag(buf, pos, tag)
@@ -143,6 +153,11 @@ def _put_chunk(chunk: Chunk, parts: list[Buffer], chunks: list[Chunk]) -> list[B
 def beyond(what: str, claimed: int, left: int) -> ProtocolError:
     """A length or a count that the frame can not hold."""
     return ProtocolError(f"{what}: {claimed} claimed, {left} bytes left")
+
+
+def too_many(what: str) -> ProtocolError:
+    """More than any client has reason to send at once."""
+    return ProtocolError(f"{what}: more than {ENTRIES_MAX} entries in one request")
 
 
 def bad_length(what: str, length: int) -> ProtocolError:
