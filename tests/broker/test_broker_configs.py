@@ -368,3 +368,55 @@ def test_what_has_settings_is_listed(kinds: list[int], found: list[tuple[int, st
 def test_kinds_that_nobody_knows_are_refused() -> None:
     response = Harness().connect().ask(ListConfigResourcesRequest(resource_types=[3]), 1, ListConfigResourcesResponse)
     assert response.error_code == Error.UNSUPPORTED_VERSION
+
+
+# ---------------------------------------------------------------------- settings that contradict each other
+
+
+def test_a_brokers_default_that_contradicts_a_topic_stops_nobody() -> None:
+    harness = Harness()
+    harness.topic("t", min_compaction_lag_ms=100)
+    client = harness.connect()
+    assert incremental(client, BROKER, "", ("log.cleaner.max.compaction.lag.ms", SET, "50")) == (Error.NONE, None)
+    assert harness.partition("t").log.config.min_compaction_lag_ms == 100
+    assert entry(client, TOPIC, "t", "min.compaction.lag.ms").value == "100"
+    assert entry(client, TOPIC, "t", "max.compaction.lag.ms").value == "50"
+    assert incremental(client, TOPIC, "t", ("retention.ms", SET, "5"))[0] == Error.INVALID_CONFIG
+    harness.kill()
+    harness.start()
+    assert harness.partition("t").log.config.min_compaction_lag_ms == 100
+
+
+def altering_broker(name: str, key: str, value: str) -> IncrementalAlterConfigsRequest:
+    change = IncrementalAlterConfigsRequestConfig(name=key, config_operation=SET, value=value)
+    resource = IncrementalAlterConfigsRequestResource(resource_type=BROKER, resource_name=name, configs=[change])
+    return IncrementalAlterConfigsRequest(resources=[resource])
+
+
+def test_of_two_alterations_that_contradict_each_other_the_weaker_layer_is_kept() -> None:
+    harness = Harness()
+    harness.topic("t")
+    harness.hold_metadata = True
+    for name, key, value in (
+        ("", "log.cleaner.min.compaction.lag.ms", "100"),
+        ("1", "log.cleaner.max.compaction.lag.ms", "50"),
+    ):
+        harness.connect().send(altering_broker(name, key, value), 1)
+    harness.release()
+    assert "they contradict others" in harness.logger
+    assert harness.partition("t").log.config.min_compaction_lag_ms == 100
+    assert harness.partition("t").log.config.max_compaction_lag_ms > 100
+    harness.kill()
+    harness.start()
+    assert harness.partition("t").log.config.min_compaction_lag_ms == 100
+
+
+def test_a_file_that_contradicts_what_was_altered_wins() -> None:
+    harness = Harness()
+    harness.topic("t")
+    incremental(harness.connect(), BROKER, "", ("log.cleaner.min.compaction.lag.ms", SET, "100"))
+    harness.kill()
+    harness.static["log.cleaner.max.compaction.lag.ms"] = "50"
+    harness.start()
+    assert "they contradict others" in harness.logger
+    assert harness.partition("t").log.config.min_compaction_lag_ms == 0

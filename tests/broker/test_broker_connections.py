@@ -98,6 +98,23 @@ def test_what_is_no_request_ends_its_connection_and_no_other(frame: bytes) -> No
     other.ask(MetadataRequest(topics=[]), 9, MetadataResponse)
 
 
+def test_a_huge_request_that_brings_no_records_ends_its_connection() -> None:
+    harness = Harness(cordwood_max_recordless_request_bytes=2048)
+    harness.topic("t")
+    client = harness.connect()
+    client.ask(produce("t", batch(b"x" * 5_000)), 9, ProduceResponse)
+    client.send(_metadata_of("x" * 3_000), 9)
+    assert client.closed is not None
+    assert "brings no records" in client.closed
+
+
+def test_a_connection_tells_the_log_who_it_is() -> None:
+    client = Harness().connect("10.1.2.3")
+    assert str(client.connection) == "1 from 10.1.2.3"
+    client.ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3, ApiVersionsResponse)
+    assert str(client.connection) == "1 from 10.1.2.3 (a/1)"
+
+
 def test_the_reason_for_an_unserved_api_names_it() -> None:
     client = Harness().connect()
     client.send_bytes(b"\0\x08\0\2\0\0\0\1\xff\xff")

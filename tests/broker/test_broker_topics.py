@@ -6,6 +6,7 @@ import pytest
 
 from broker.harness import Client, Harness, codes, fetch, read
 from cordwood.broker.proposals import ATTEMPTS_MAX
+from cordwood.cluster.controller import PARTITIONS_PER_REQUEST_MAX
 from cordwood.errors import Error, StorageError
 from cordwood.ids import TopicName
 from cordwood.wire.messages import (
@@ -184,6 +185,19 @@ def test_topics_are_there_after_a_restart() -> None:
     harness.start()
     assert harness.broker.image.topics[TopicName("t")] == topic
     assert harness.partition("t", 1).log.config.retention_ms == 1000
+
+
+@pytest.mark.parametrize("room", [PARTITIONS_PER_REQUEST_MAX + 5, 1])
+def test_one_request_does_not_create_more_partitions_than_there_is_room_for(room: int) -> None:
+    harness = Harness()
+    harness.topic("old")
+    harness.broker.replicas._partitions_max = room
+    client = harness.connect()
+    many = PARTITIONS_PER_REQUEST_MAX if room > PARTITIONS_PER_REQUEST_MAX else 1
+    answers = create(client, new("a", many), new("b", 1))
+    assert [answer.error_code for answer in answers] == [Error.POLICY_VIOLATION] * 2
+    assert grow(client, "old", many + 2)[0] == Error.POLICY_VIOLATION
+    assert set(harness.broker.image.topics) == {"old"}
 
 
 # ---------------------------------------------------------------------- the store

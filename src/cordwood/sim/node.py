@@ -25,7 +25,7 @@ def open_broker(
     image.apply(store.load())
     if not image.cluster_id:
         image.apply(store.multi([Create(CLUSTER_ID, cluster_id_data(uuid_text(new_uuid(entropy))))]))
-    settings = Settings(dict(static), image, node_id)
+    settings = Settings(dict(static), image, node_id, logger)
     logs = LogDirectory(disk, decompressed_bytes_max=settings.config.max_decompressed_message_bytes, logger=logger)
     replicas = Replicas(logs, NodeId(node_id), DIRECTORY_NAME, logger)
     replicas.open(image, settings, now)
