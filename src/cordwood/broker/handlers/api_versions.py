@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 PRODUCE = 0
+SOFTWARE_LENGTH_MAX = 80  # it goes into log lines
 
 _SOFTWARE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
 
@@ -29,7 +30,7 @@ def handle(broker: "Broker", call: Call, request: ApiVersionsRequest) -> ApiVers
         name, version = request.client_software_name, request.client_software_version
         if not _SOFTWARE.fullmatch(name) or not _SOFTWARE.fullmatch(version):
             return ApiVersionsResponse(error_code=Error.INVALID_REQUEST)
-        call.connection.software = f"{name}/{version}"
+        call.connection.software = f"{name}/{version}"[:SOFTWARE_LENGTH_MAX]
     return ApiVersionsResponse(api_keys=served())
 
 
