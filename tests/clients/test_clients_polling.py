@@ -1,11 +1,14 @@
 """Consumers that wait, brokers that come back, topics that come into being."""
 
+import socket
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 
 import confluent_kafka
 import pytest
+from kafka.net.inet import KafkaNetSocket
 
 from clients.admins import KafkaPythonAdmin
 from clients.drivers import Client, Librdkafka, MakeTopic, Sent
@@ -13,6 +16,22 @@ from clients.sessions import FEEDS, FETCH_WAIT_MS, TAILS
 from cordwood.testing import Broker
 
 EACH = pytest.mark.parametrize("which", list(TAILS))
+
+
+@pytest.fixture
+def closed_sockets(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """kafka-python forgets the sockets of refused connections: close them in its place, lest Python complain later."""
+    made: list[socket.socket] = []
+    make = KafkaNetSocket.socket
+
+    def remember(self: KafkaNetSocket, *arguments: int) -> socket.socket:
+        made.append(make(self, *arguments))
+        return made[-1]
+
+    monkeypatch.setattr(KafkaNetSocket, "socket", remember)
+    yield
+    for one in made:
+        one.close()
 
 
 @EACH
@@ -53,6 +72,7 @@ def test_records_arrive_in_order_in_each_partition(client: Client, make_topic: M
 
 
 @EACH
+@pytest.mark.usefixtures("closed_sockets")
 def test_clients_go_on_after_the_broker_comes_back(which: str, tmp_path: Path) -> None:
     broker = Broker(data=str(tmp_path)).start()
     try:
