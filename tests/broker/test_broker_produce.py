@@ -198,6 +198,23 @@ def test_a_disk_that_fails_is_told_to_the_client() -> None:
     assert send(client, "t", batch(b"x")).base_offset == 0
 
 
+def test_an_index_that_can_not_be_written_fails_no_batch() -> None:
+    harness = Harness()
+    harness.topic("t", index_interval_bytes=0)
+    client = harness.connect()
+    harness.append("t", b"the first, which has a leader epoch to note")
+    for number in range(1, 600):
+        harness.disk.fails_after = 1  # the batch is written; whatever comes after it is not
+        assert send(client, "t", batch(b"x")).base_offset == number
+    harness.disk.fails_after = None
+    assert len(harness.partition("t").log.segments) == 1
+    response = client.ask(fetch(("t", 0, 599)), 12, FetchResponse)
+    assert read(response) == {("t", 0): [b"x"]}
+    harness.stop()
+    harness.start()
+    assert harness.append("t", b"y") == 600
+
+
 # ---------------------------------------------------------------------- acks=0
 
 

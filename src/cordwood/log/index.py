@@ -7,9 +7,10 @@ and the file is open only while it is read or written: a broker has thousands.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from struct import Struct
 
-from cordwood.errors import CorruptData
+from cordwood.errors import CorruptData, StorageError
 from cordwood.ports import Disk, File
 
 OFFSET_ENTRY = Struct(">ii")
@@ -85,7 +86,9 @@ class Index:
     def add(self, first: int, second: int) -> None:
         self._tail.append((first, second))
         if len(self._tail) >= _GROUP:
-            self.flush()
+            # The batch is in the log already: nothing may fail any more. The entries stay here until the disk recovers.
+            with suppress(StorageError):
+                self.flush()
 
     def last_at_most(self, value: int, *, column: int = 0) -> tuple[int, int] | None:
         """The last entry whose number in *column* is at most *value*."""
