@@ -10,17 +10,24 @@ Action = Callable[[Instant], None]
 NEVER = 1 << 63
 
 
+CANCELLED_MAX = 1000
+"""More cancelled timers than this, and than live ones, are removed."""
+
+
 class Timer:
-    """One thing to do at a time. Cancelled, it stays in the heap and does nothing."""
+    """One thing to do at a time. Cancelled, it does nothing, and leaves the heap sooner or later."""
 
-    __slots__ = ("action", "deadline_ms")
+    __slots__ = ("_timers", "action", "deadline_ms")
 
-    def __init__(self, deadline_ms: int, action: Action | None) -> None:
+    def __init__(self, timers: "Timers", deadline_ms: int, action: Action | None) -> None:
+        self._timers = timers
         self.deadline_ms = deadline_ms
         self.action = action
 
     def cancel(self) -> None:
-        self.action = None
+        if self.action is not None:
+            self.action = None
+            self._timers.cancelled()
 
 
 class Timers:
@@ -29,11 +36,12 @@ class Timers:
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Timer]] = []
         self._count = 0
+        self._cancelled = 0
         self.due_ms = NEVER
         """When to call ``run_due``: at the earliest deadline, or before it if that timer was cancelled."""
 
     def at(self, deadline_ms: int, action: Action) -> Timer:
-        timer = Timer(deadline_ms, action)
+        timer = Timer(self, deadline_ms, action)
         self._count += 1
         heapq.heappush(self._heap, (deadline_ms, self._count, timer))
         if deadline_ms < self.due_ms:
@@ -57,7 +65,18 @@ class Timers:
             action, timer.action = timer.action, None
             if action is not None:
                 action(now)
+            else:
+                self._cancelled -= 1
         self.due_ms = heap[0][0] if heap else NEVER
+
+    def cancelled(self) -> None:
+        """One more timer in the heap does nothing. Clients choose deadlines, so most of them may be days away."""
+        self._cancelled += 1
+        if self._cancelled > CANCELLED_MAX and self._cancelled > len(self._heap) // 2:
+            # In place: ``run_due`` may be at work on it.
+            self._heap[:] = [entry for entry in self._heap if entry[2].action is not None]
+            heapq.heapify(self._heap)
+            self._cancelled = 0
 
     def __len__(self) -> int:
         return len(self._heap)

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def handle(broker: "Broker", call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    wanted: dict[TopicName, dict[int, None]] = {}
+    for topic in request.topics:  # what is named twice is told once: an answer may be large
+        wanted.setdefault(TopicName(topic.name), {}).update(dict.fromkeys(topic.partition_indexes))
     return DescribeProducersResponse(
         topics=[
-            DescribeProducersResponseTopic(
-                name=topic.name,
-                partitions=[_answer(broker, TopicName(topic.name), index) for index in topic.partition_indexes],
-            )
-            for topic in request.topics
+            DescribeProducersResponseTopic(name=name, partitions=[_answer(broker, name, index) for index in indexes])
+            for name, indexes in wanted.items()
         ]
     )
 

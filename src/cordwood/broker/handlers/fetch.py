@@ -234,6 +234,7 @@ def _park(
     def stop_waiting() -> None:
         timer.cancel()
         broker.ready.pop(waiter, None)
+        waiter.complete = _never  # no more than it holds the waiter: counting references must be enough to free both
         if reader.waiter is waiter:  # else a later request of the same session waits by now
             reader.waiter = None
 
@@ -254,6 +255,10 @@ def _park(
         entry.watch()
     call.abandon = abandon
     timer = broker.timers.at(broker.now.mono_ms + request.max_wait_ms, lambda _: complete())
+
+
+def _never() -> None:
+    raise AssertionError("a fetch is answered once")
 
 
 # ---------------------------------------------------------------------- answering
