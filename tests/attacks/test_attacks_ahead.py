@@ -56,6 +56,20 @@ def test_answers_kept_back_behind_a_waiting_request_take_bounded_memory(broker: 
         assert broker.peak_rss_bytes - before < 60 * MIB
 
 
+def test_fetches_that_wait_for_ever_do_not_make_writing_slow(broker: BrokerProcess, topic: str) -> None:
+    """Thousands of them, for more bytes than will ever come: each is told of every record."""
+    with RawClient(broker.bootstrap) as client, crowd(broker.bootstrap, 100) as clients:
+        create_topic(client, topic)
+        endless = fetch_request(topic, max_wait_ms=2**31 - 1, min_bytes=2**31 - 1)
+        for other in clients:
+            other.send_bytes(encoded(endless, version=FETCH_VERSION) * 128)
+        client.ask(API_VERSIONS, ApiVersionsResponse)
+        start_s = broker.cpu_s
+        for _ in range(100):
+            client.ask(_produce_to(topic, 0), ProduceResponse, version=11)
+        assert broker.cpu_s - start_s < 1.0
+
+
 def test_chains_of_clients_that_wake_each_other_do_not_recurse(broker: BrokerProcess, topic: str) -> None:
     """One client's answer lets its next request go on, which gives the next client its answer, and so forth."""
     length = 150

@@ -3,6 +3,7 @@
 import pytest
 
 from attacks.arena import MIB, create_topic, fetch_request, produced
+from cordwood.broker.fetch_sessions import PARTITIONS_MAX
 from cordwood.errors import Error
 from cordwood.wire.messages import (
     DescribeConfigsRequest,
@@ -158,11 +159,22 @@ def test_a_session_of_very_many_partitions_is_not_remembered_for_ever(broker: Br
     partitions = [FetchRequestPartition(partition=number) for number in range(40_000)]
     request = FetchRequest(session_epoch=0, topics=partitions_of(topic, *partitions))
     frame = encoded(request, version=FETCH_VERSION)
-    for _ in range(10):
+    for _ in range(15):
         with RawClient(broker.bootstrap) as client:
             client.send_bytes(frame)
             client.receive_frame()
-    assert broker.rss_bytes - before < 80 * MIB
+    assert broker.rss_bytes - before < 130 * MIB
+
+
+def test_a_session_that_grows_too_large_ends(client: RawClient, topic: str) -> None:
+    first = FetchRequest(session_epoch=0, topics=partitions_of(topic, FetchRequestPartition()))
+    session = client.ask(first, FetchResponse, version=FETCH_VERSION).session_id
+    errors = []
+    for epoch in range(1, PARTITIONS_MAX // 40_000 + 2):
+        more = [FetchRequestPartition(partition=epoch * 40_000 + number) for number in range(40_000)]
+        request = FetchRequest(session_id=session, session_epoch=epoch, topics=partitions_of(topic, *more))
+        errors.append(client.ask(request, FetchResponse, version=FETCH_VERSION).error_code)
+    assert Error.FETCH_SESSION_ID_NOT_FOUND in errors
 
 
 @pytest.mark.parametrize("session_id", [0, 1, -1, INT_MAX])

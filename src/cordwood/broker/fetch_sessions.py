@@ -20,6 +20,9 @@ INITIAL_EPOCH = 0
 NO_SESSION = 0
 _EPOCH_MAX = (1 << 31) - 1
 
+PARTITIONS_MAX = 250_000
+"""Of all sessions together: a third of a kilobyte each. A reader that finds no room is served without a session."""
+
 TopicKey = TopicId | TopicName
 
 
@@ -101,6 +104,8 @@ class Reader:
     epoch: int = INITIAL_EPOCH
     used_ms: int = 0
     by_id: bool = False
+    counted: int = 0
+    """How many of its partitions count against the limit of all sessions."""
 
     def want(self, topic: TopicKey, index: int) -> FetchPartition:
         """The entry for a partition that a request names; it is looked at when the response is built."""
@@ -139,6 +144,7 @@ class FetchSessions:
         self._eviction_ms = eviction_ms
         self._entropy = entropy
         self._sessions: dict[int, Reader] = {}  # least recently used first
+        self._partitions = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -158,13 +164,21 @@ class FetchSessions:
         """Make *reader* a session, if there is room or an old one can go; else it stays without one."""
         if self.slots <= 0 or (len(self._sessions) >= self.slots and not self._evict(now_ms)):
             return False
+        if self._partitions + len(reader.partitions) > PARTITIONS_MAX:
+            return False
         while (session_id := self._entropy.getrandbits(31)) in self._sessions or session_id == NO_SESSION:
             pass
         reader.id = session_id
         reader.epoch = 1
         reader.used_ms = now_ms
         self._sessions[session_id] = reader
-        return True
+        return self.count(reader)
+
+    def count(self, session: Reader) -> bool:
+        """Take in how many partitions a session has by now. False: all sessions together have too many."""
+        self._partitions += len(session.partitions) - session.counted
+        session.counted = len(session.partitions)
+        return self._partitions <= PARTITIONS_MAX
 
     def _evict(self, now_ms: int) -> bool:
         oldest = next(iter(self._sessions.values()))
@@ -176,10 +190,12 @@ class FetchSessions:
     def remove(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
+            self._partitions -= session.counted
             session.close()
 
     def check(self) -> None:
         assert len(self._sessions) <= max(self.slots, 0)
+        assert self._partitions == sum(session.counted for session in self._sessions.values())
         for session_id, session in self._sessions.items():
             assert session.id == session_id
             session.check()

@@ -46,6 +46,10 @@ READ_COMMITTED = 1
 ZSTD_SINCE = 10
 
 
+PARKED_PER_CONNECTION_MAX = 16
+"""Clients have one fetch under way, or a few. All that wait are told of every record: more than that do not wait."""
+
+
 @dataclass(slots=True)
 class Found:
     """What a look at the partitions gave."""
@@ -62,10 +66,16 @@ def handle(broker: "Broker", call: Call, request: FetchRequest) -> FetchResponse
         return FetchResponse(error_code=refusal.error)
     found = _collect(broker, call, request, reader, everything=not incremental)
     missing_bytes = min(request.min_bytes, _max_bytes(broker, request)) - found.size
-    if missing_bytes <= 0 or found.must_answer or request.max_wait_ms <= 0 or not reader.partitions:
+    at_once = missing_bytes <= 0 or found.must_answer or request.max_wait_ms <= 0 or not reader.partitions
+    if at_once or _parked(call) >= PARKED_PER_CONNECTION_MAX:
         return _respond(broker, call, request, reader, found, incremental)
     _park(broker, call, request, reader, incremental, missing_bytes)
     return None
+
+
+def _parked(call: Call) -> int:
+    """How many requests of the same client wait already."""
+    return sum(earlier.abandon is not None for earlier in call.connection.waiting)
 
 
 # ---------------------------------------------------------------------- who reads what
@@ -90,6 +100,9 @@ def _reader(broker: "Broker", call: Call, request: FetchRequest) -> tuple[Reader
     session.epoch = next_epoch(session.epoch)
     sessions.touch(session, broker.now.mono_ms)
     _update(broker, session, request)
+    if not sessions.count(session):
+        sessions.remove(session.id)
+        raise Refused(Error.FETCH_SESSION_ID_NOT_FOUND)
     if not session.partitions:
         sessions.remove(session.id)
         return Reader(by_id=session.by_id), False
