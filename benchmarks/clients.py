@@ -71,9 +71,9 @@ class Clients:
         return float(found[-1][1]) * load.record_bytes / 1e6
 
     def consume(self, broker: Broker, topic: str, *, passes: int, consumers: int) -> tuple[float, int]:
-        """Read the whole topic `passes` times; return the last pass's MB a second, of all consumers, and its bytes."""
+        """Read the whole topic `passes` times; return MB a second, of all but the first, and one pass's bytes."""
         figures = self._own("consume", broker.bootstrap, topic, str(passes), str(consumers))
-        return figures["bytes"] / 1e6 / figures["seconds"], int(figures["bytes"])
+        return figures["bytes"] * (passes - 1) / 1e6 / figures["seconds"], int(figures["bytes"])
 
     def latency(self, broker: Broker, topic: str, load: LatencyLoad) -> dict[str, float]:
         sizes = (load.warm_up, load.records, load.record_bytes)

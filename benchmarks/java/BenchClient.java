@@ -24,9 +24,9 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * The two measurements that no stock tool makes well enough, with Kafka's own Java client. One JSON line each.
  *
  * consume BOOTSTRAP TOPIC PASSES CONSUMERS: reads every partition of the topic, by assignment, from its beginning to its
- * end, PASSES times, the partitions shared among CONSUMERS consumers; the last pass is the measured one, those before
- * warm the client up. (ConsumerPerformance needs groups; ConsoleConsumer reads one partition and its time holds the start
- * of a JVM.)
+ * end, PASSES times, the partitions shared among CONSUMERS consumers; the first pass warms the client up, the seconds are
+ * those of the others, the bytes those of one. (ConsumerPerformance needs groups; ConsoleConsumer reads one partition and
+ * its time holds the start of a JVM.)
  *
  * latency BOOTSTRAP TOPIC WARMUP COUNT SIZE ACKS FETCH_WAIT_MS: sends a record, waits for the acknowledgement, polls
  * until the record arrives, and so on. (EndToEndLatency does the same but rounds its percentiles to milliseconds.)
@@ -57,7 +57,7 @@ public final class BenchClient {
             together.await(PATIENCE_S, TimeUnit.SECONDS);
             long begin = System.nanoTime();
             together.await(PATIENCE_S, TimeUnit.SECONDS);
-            seconds = (System.nanoTime() - begin) / 1e9;
+            seconds += pass == 0 ? 0 : (System.nanoTime() - begin) / 1e9;
         }
         long bytes = 0;
         for (Future<Long> size : sizes) {
