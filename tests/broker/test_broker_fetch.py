@@ -198,6 +198,30 @@ def test_a_reader_with_another_history_learns_where_they_part(
         assert values_of(answer.records) == []
 
 
+@pytest.mark.parametrize(("last_epoch", "offset"), [(7, 1), (0, 0)])
+def test_a_history_that_we_know_nothing_of_is_out_of_range(last_epoch: int, offset: int) -> None:
+    """A last epoch after all of ours has no end here, and what was deleted has none any more."""
+    harness = Harness()
+    harness.topic("t")
+    harness.append("t", b"a", b"b")
+    harness.partition("t").log.advance_start(1, high_watermark=2)
+    request = fetch(("t", 0, offset), max_wait_ms=1)
+    request.topics[0].partitions[0].last_fetched_epoch = last_epoch
+    response = harness.connect().ask(request, 12, FetchResponse)
+    assert codes(response) == {("t", 0): Error.OFFSET_OUT_OF_RANGE}
+
+
+def test_a_reader_at_the_end_keeps_its_place_when_all_records_are_deleted() -> None:
+    harness = Harness(log_retention_check_interval_ms=100)
+    harness.topic("t", retention_ms=1)
+    harness.append("t", b"a", b"b")
+    harness.advance(1_000)
+    assert harness.partition("t").log.log_start_offset == 2
+    request = fetch(("t", 0, 2))
+    request.topics[0].partitions[0].last_fetched_epoch = 0
+    assert codes(harness.connect().ask(request, 12, FetchResponse)) == {("t", 0): Error.NONE}
+
+
 @pytest.mark.parametrize(("version", "error"), [(9, Error.UNSUPPORTED_COMPRESSION_TYPE), (10, Error.NONE)])
 def test_a_topic_kept_in_zstd_needs_version_10(version: int, error: Error) -> None:
     harness = Harness()

@@ -1,5 +1,7 @@
 """The broker under many seeds. A seed that fails prints how to live through it again."""
 
+import re
+
 import pytest
 
 from cordwood.sim.world import World
@@ -41,8 +43,10 @@ def test_the_seeds_meet_every_fault() -> None:
         "from 0 again",
         "no answer in time",
         "nothing happened for 1000 ms",
-        "deletes churn-a: NONE",
-        "grows churn-b: NONE",
-        "alters churn-a: NONE",
+        "deletes churn.*: NONE",
+        "grows churn.*: NONE",
+        "alters churn.*: NONE",
+        "writes to churn.*: NONE",
+        "a produce request with acks=0 failed",
     ):
-        assert any(text in line for line in lines), text
+        assert any(re.search(text, line) for line in lines), text

@@ -1,4 +1,4 @@
-"""An administrator: makes the topics of a run, and then makes, grows, alters and deletes others at random.
+"""An administrator: makes the topics of a run, and then makes, grows, alters, writes to and deletes others at random.
 
 What became of a request whose answer never came is not known; for each name it remembers which states are possible.
 """
@@ -6,6 +6,7 @@ What became of a request whose answer never came is not known; for each name it 
 from collections.abc import Callable, Mapping, Sequence
 
 from cordwood.errors import Error
+from cordwood.record.build import build_values
 from cordwood.sim.client import Caller, Surroundings
 from cordwood.wire.messages import (
     CreatePartitionsRequest,
@@ -22,6 +23,10 @@ from cordwood.wire.messages import (
     IncrementalAlterConfigsRequestConfig,
     IncrementalAlterConfigsRequestResource,
     IncrementalAlterConfigsResponse,
+    ProduceRequest,
+    ProduceRequestPartition,
+    ProduceRequestTopic,
+    ProduceResponse,
 )
 
 PAUSE_MAX_MS = 400
@@ -60,7 +65,9 @@ class Admin:
             self._create(name, partitions, config, lambda error: self._created(name, error))
         elif self._left:
             self._left -= 1
-            change = self._around.random.choice((self._make, self._make, self._delete, self._grow, self._alter))
+            change = self._around.random.choice(
+                (self._make, self._make, self._write, self._write, self._delete, self._grow, self._alter)
+            )
             change(self._around.random.choice(NAMES))
 
     def _created(self, name: str, error: int) -> None:
@@ -134,6 +141,23 @@ class Admin:
 
         request = IncrementalAlterConfigsRequest(resources=[resource])
         self._caller.ask(request, 1, IncrementalAlterConfigsResponse, altered)
+
+    def _write(self, name: str) -> None:
+        """A batch for a topic that may not be there, or may be deleted at this very moment."""
+        acks = self._around.random.choice((0, 1, -1))
+        part = ProduceRequestPartition(index=0, records=memoryview(build_values([b"into " + name.encode()])))
+        request = ProduceRequest(
+            acks=acks, timeout_ms=1_000, topic_data=[ProduceRequestTopic(name=name, partition_data=[part])]
+        )
+
+        def written(response: ProduceResponse) -> None:
+            self._say(f"writes to {name}", response.responses[0].partition_responses[0].error_code)
+
+        if acks:
+            self._caller.ask(request, 9, ProduceResponse, written)
+        else:
+            self._caller.tell(request, 9)
+            self._pause()
 
     def surprises(self, existing: Sequence[str]) -> list[str]:
         """What is known here and is not so."""

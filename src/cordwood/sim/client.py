@@ -65,15 +65,18 @@ class Caller:
 
     def ask(self, request: object, version: int, cls: type[R], on_answer: Callable[[R], None]) -> None:
         """Send a request. The answer, if it comes on this connection, goes to *on_answer*."""
+        self.tell(request, version)
+        number = self._count
+        self._in_flight.append(InFlight(number, version, cls, on_answer))  # type: ignore[arg-type]
+        self._around.clock.after(TIMEOUT_MS, f"{self.name} looks for answer {number}", lambda: self._give_up(number))
+
+    def tell(self, request: object, version: int) -> None:
+        """Send a request that has no answer."""
         assert self._link is not None
         self._count += 1
-        self._in_flight.append(InFlight(self._count, version, cls, on_answer))  # type: ignore[arg-type]
-        api = api_of(request)
-        self._around.trace.line(self.name, f"asks {api.name} v{version}, number {self._count}")
+        self._around.trace.line(self.name, f"asks {api_of(request).name} v{version}, number {self._count}")
         chunks = request_frame(correlation_id=self._count, api_version=version, message=request, client_id=self.name)
         self._link.up.write(b"".join(bytes(c) for c in chunks if not isinstance(c, FileSlice)))
-        number = self._count
-        self._around.clock.after(TIMEOUT_MS, f"{self.name} looks for answer {number}", lambda: self._give_up(number))
 
     def _give_up(self, number: int) -> None:
         if any(request.correlation_id == number for request in self._in_flight):

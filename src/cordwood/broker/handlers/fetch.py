@@ -225,6 +225,8 @@ def _divergence(local: Partition, entry: FetchPartition) -> FetchResponseEpochEn
     if entry.last_fetched_epoch < 0:
         return None
     epoch, end_offset = local.log.end_offset_for(entry.last_fetched_epoch)
+    if epoch < 0 or entry.offset < local.log.log_start_offset:
+        raise Refused(Error.OFFSET_OUT_OF_RANGE)
     if epoch < entry.last_fetched_epoch or end_offset < entry.offset:
         return FetchResponseEpochEndOffset(epoch=epoch, end_offset=end_offset)
     return None
