@@ -41,6 +41,7 @@ SETTINGS = {
     "socket.request.max.bytes": REQUEST_BYTES_MAX,
     "queued.max.requests": 500,
     "connections.max.idle.ms": 60_000,
+    "socket.listen.backlog.size": 2000,  # or the system makes a crowd wait for seconds
     "cordwood.max.decompressed.message.bytes": 16 * MIB,
 }
 
@@ -88,6 +89,10 @@ class Bystander:
                 raise self._failure
             self._write()
             assert read_all(self._client, self.TOPIC) == self._written
+
+    @property
+    def written(self) -> list[bytes | None]:
+        return self._written
 
     def close(self) -> None:
         self._stop.set()
@@ -138,9 +143,15 @@ class Arena:
         return not self.process.running or "CRITICAL" in self.process.log_text()
 
     def close(self) -> None:
+        """Stop cleanly, and find everything again after a start."""
         self.bystander.close()
         status = self.process.stop()
-        assert self._fallen or status == 0
+        if self._fallen:
+            return
+        assert status == 0
+        with self.process as again, RawClient(again.bootstrap) as client:
+            assert read_all(client, Bystander.TOPIC) == self.bystander.written
+            assert again.stop() == 0
 
 
 def create_topic(

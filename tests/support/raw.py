@@ -12,6 +12,7 @@ from cordwood.wire.frame import api_of, read_correlation_id, read_response, requ
 R = TypeVar("R")
 
 _LENGTH = Struct(">i")
+_NO_LINGER = Struct("ii").pack(1, 0)
 TIMEOUT_S = 20.0
 
 
@@ -22,9 +23,13 @@ class ClosedByBroker(Exception):
 class RawClient:
     """One connection to a broker."""
 
-    def __init__(self, bootstrap: str, *, receive_buffer_bytes: int | None = None) -> None:
+    def __init__(
+        self, bootstrap: str, *, receive_buffer_bytes: int | None = None, source_host: str | None = None
+    ) -> None:
         host, _, port = bootstrap.rpartition(":")
         self._socket = socket.socket()
+        if source_host is not None:
+            self._socket.bind((source_host, 0))
         if receive_buffer_bytes is not None:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         self._socket.settimeout(TIMEOUT_S)
@@ -87,6 +92,11 @@ class RawClient:
             return True
         except TimeoutError:
             return False
+
+    def reset(self) -> None:
+        """End the connection without a farewell."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self._socket.close()
 
     def finish_sending(self) -> None:
         self._socket.shutdown(socket.SHUT_WR)
