@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cordwood.errors import CorruptData, StorageError
 from cordwood.log.index import Index, offset_index, time_index
+from cordwood.ports import File
 from cordwood.sim.disk import SimDisk
 
 
@@ -122,3 +123,29 @@ def test_reset_and_store_begin_anew() -> None:
     index.flush()
     index.check()
     assert len(index) == 3
+
+
+def test_a_search_reads_one_block_however_long_the_index_is() -> None:
+    disk = SimDisk(Random(1))
+    offset_index(disk, "i").store((number * 3, number * 50) for number in range(40_000))
+    index = offset_index(disk, "i")
+    index.load()
+    assert index.last_at_most(0) == (0, 0)
+    opened = 0
+    real_open = disk.open
+
+    def counted(path: str, /, *, create: bool = False) -> File:
+        nonlocal opened
+        opened += 1
+        return real_open(path, create=create)
+
+    disk.open = counted  # type: ignore[method-assign, assignment]
+    for number in (39_999, 20_000, 512, 511, 7, 0):
+        opened = 0
+        assert index.last_at_most(number * 3 + 2) == (number * 3, number * 50)
+        assert index.last_at_most(number * 50, column=1) == (number * 3, number * 50)
+        assert opened <= 1
+    index.truncate_before(512 * 3)
+    assert index.last() == (511 * 3, 511 * 50)
+    assert index.last_at_most(10**9) == (511 * 3, 511 * 50)
+    index.check()

@@ -20,8 +20,11 @@ def test_one_line_when_ready_and_a_clean_end_by_signal(tmp_path: Path, number: s
 
 def refusal(broker: BrokerProcess) -> str:
     """The one sentence of a broker that will not start."""
-    broker.launch()
-    assert broker.wait() == 1
+    try:
+        broker.launch()
+        assert broker.wait() == 1
+    finally:
+        broker.end()
     assert broker.output == []
     assert "Traceback" not in broker.log_text()
     return broker.log[-1]
@@ -75,7 +78,7 @@ def test_metadata_of_a_later_version_is_refused(tmp_path: Path) -> None:
     database = sqlite3.connect(tmp_path / "metadata.sqlite")
     database.execute("PRAGMA user_version = 99")
     database.close()
-    assert "version 99" in refusal(BrokerProcess(tmp_path))
+    assert "format version 99" in refusal(BrokerProcess(tmp_path))
 
 
 def test_a_port_in_use_is_refused(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.metadata import version
 
+import cordwood
 from cordwood.errors import CordwoodError
 
 COMMANDS = {
@@ -29,10 +29,10 @@ PIPE_CLOSED = 128 + signal.SIGPIPE
 
 
 class _Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
+    """Prints the version and ends."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(f"cordwood {version('cordwood')}")
+        print(f"cordwood {cordwood.__version__}")
         parser.exit()
 
 

@@ -2,12 +2,15 @@
 
 An entry is a pair of numbers, and both numbers grow from entry to entry. New entries gather in memory and go to the
 file in groups, and whenever ``flush`` is called; they need no sync of their own while a segment is active, because
-after a crash its indexes are made anew. Of what is in the file only the block that was needed last is held in memory,
-and the file is open only while it is read or written: a broker has thousands.
+after a crash its indexes are made anew. Of what is in the file two things are held in memory: the first entry of every
+block, so that a search reads one block however long the index is, and the block that was needed last. The file is open
+only while it is read or written: a broker has thousands.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from contextlib import suppress
+from operator import itemgetter
 from struct import Struct
 
 from cordwood.errors import CorruptData, StorageError
@@ -23,7 +26,7 @@ _BLOCK = 512
 class Index:
     """Entries of two growing numbers in a file."""
 
-    __slots__ = ("_block", "_block_first", "_disk", "_format", "_path", "_stored", "_tail")
+    __slots__ = ("_block", "_block_first", "_disk", "_firsts", "_format", "_path", "_stored", "_tail")
 
     def __init__(self, disk: Disk, path: str, entry: Struct) -> None:
         self._disk = disk
@@ -31,6 +34,8 @@ class Index:
         self._format = entry
         self._stored = 0
         self._tail: list[tuple[int, int]] = []
+        self._firsts: list[tuple[int, int]] = []
+        """The first entries of the blocks, as far as anybody has searched."""
         self._block = b""
         self._block_first = 0
 
@@ -43,6 +48,7 @@ class Index:
         if size % self._format.size:
             raise CorruptData(f"{self._path}: {size} bytes are no whole number of entries")
         self._stored = size // self._format.size
+        self._firsts.clear()
         self._forget_block()
         if self._stored and not self._grows(0, self._stored - 1):
             raise CorruptData(f"{self._path}: the entries do not grow")
@@ -59,6 +65,7 @@ class Index:
         """Begin anew in memory. The file stays as it is until something is flushed or stored."""
         self._tail.clear()
         self._stored = 0
+        self._firsts.clear()
         self._forget_block()
 
     def store(self, entries: Iterable[tuple[int, int]]) -> None:
@@ -69,14 +76,11 @@ class Index:
         self._stored = len(data) // self._format.size
 
     def entry(self, number: int) -> tuple[int, int]:
-        first: int
-        second: int
         if number >= self._stored:
             return self._tail[number - self._stored]
         if not self._block_first <= number < self._block_first + len(self._block) // self._format.size:
             self._read_block(number)
-        first, second = self._format.unpack_from(self._block, (number - self._block_first) * self._format.size)
-        return first, second
+        return self._unpacked(self._block, (number - self._block_first) * self._format.size)
 
     def last(self) -> tuple[int, int] | None:
         if self._tail:
@@ -104,6 +108,7 @@ class Index:
         self._tail.clear()
         self._disk.open(self._path).truncate(keep * self._format.size)
         self._stored = keep
+        del self._firsts[-(-keep // _BLOCK) :]
         self._forget_block()
 
     def flush(self) -> File:
@@ -119,6 +124,8 @@ class Index:
     def check(self) -> None:
         for number in range(1, len(self)):
             assert self._grows(number - 1, number), f"{self._path}: entry {number} does not grow"
+        for block, first in enumerate(self._firsts):
+            assert self.entry(block * _BLOCK) == first, f"{self._path}: block {block} begins with another entry"
 
     def _packed(self, entries: Iterable[tuple[int, int]]) -> bytes:
         return b"".join(self._format.pack(*entry) for entry in entries)
@@ -140,15 +147,28 @@ class Index:
         return low
 
     def _bounds(self, value: int, column: int) -> tuple[int, int]:
-        """Where to search: what is young is in memory, what was searched last is often near what is searched now."""
+        """Where to search: what is young is in memory, the rest is in one block."""
         count = len(self)
         if self._stored < count and self.entry(self._stored)[column] <= value:
             return self._stored + 1, count
-        if self._block:
-            first, last = self._block_first, self._block_first + len(self._block) // self._format.size - 1
-            if self.entry(first)[column] <= value < self.entry(last)[column]:
-                return first + 1, last
-        return 0, self._stored
+        if len(self._firsts) * _BLOCK < self._stored:
+            self._read_firsts()
+        block = bisect_right(self._firsts, value, key=itemgetter(column))
+        return (block - 1) * _BLOCK + 1 if block else 0, min(block * _BLOCK, self._stored)
+
+    def _read_firsts(self) -> None:
+        """Go once through what was not searched before."""
+        known, size = len(self._firsts) * _BLOCK, self._format.size
+        data = self._disk.open(self._path).read(known * size, (self._stored - known) * size)
+        if len(data) != (self._stored - known) * size:
+            raise CorruptData(f"{self._path}: the file is shorter than it was")
+        self._firsts += [self._unpacked(data, at) for at in range(0, len(data), _BLOCK * size)]
+
+    def _unpacked(self, data: bytes, position: int) -> tuple[int, int]:
+        first: int
+        second: int
+        first, second = self._format.unpack_from(data, position)
+        return first, second
 
     def _read_block(self, number: int) -> None:
         first = number - number % _BLOCK

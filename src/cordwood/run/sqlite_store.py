@@ -7,6 +7,9 @@ from typing import assert_never
 from cordwood.errors import StorageError, StoreConflict
 from cordwood.ports import Check, Create, Delete, Node, Set, StoreOp
 
+FORMAT = 1
+"""The version of the table's form, in the file's ``user_version``; 0 is a new file."""
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS nodes (
     path TEXT PRIMARY KEY,
@@ -22,9 +25,23 @@ class SqliteStore:
     def __init__(self, path: str) -> None:
         # One thread at a time uses the store, but not always the same one: it is opened before the worker exists.
         self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        try:
+            self._open(path)
+        except sqlite3.Error as error:
+            self._database.close()
+            raise StorageError(f"{path} can not be used: {error}; restore it, or start with another --data") from None
+        except StorageError:
+            self._database.close()
+            raise
+
+    def _open(self, path: str) -> None:
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute("PRAGMA synchronous=FULL")
+        (version,) = self._database.execute("PRAGMA user_version").fetchone()
+        if version not in (0, FORMAT):
+            raise StorageError(f"{path} has format version {version}, this broker knows {FORMAT}: use a newer one")
         self._database.execute(_SCHEMA)
+        self._database.execute(f"PRAGMA user_version = {FORMAT}")
 
     def load(self) -> Iterable[Node]:
         rows = self._database.execute("SELECT path, data, version FROM nodes ORDER BY path").fetchall()
