@@ -110,6 +110,23 @@ def test_named_settings_are_described_and_unknown_names_left_out() -> None:
     assert [config.name for config in answer.configs] == ["cleanup.policy"]
 
 
+def test_what_is_asked_for_twice_is_told_once() -> None:
+    harness = Harness()
+    harness.topic("t")
+
+    def wanted(*keys: str) -> DescribeConfigsRequestResource:
+        return DescribeConfigsRequestResource(resource_type=TOPIC, resource_name="t", configuration_keys=list(keys))
+
+    def names(*resources: DescribeConfigsRequestResource) -> list[str]:
+        request = DescribeConfigsRequest(resources=list(resources))
+        (answer,) = harness.connect().ask(request, 4, DescribeConfigsResponse).results
+        return [config.name for config in answer.configs]
+
+    assert names(wanted("segment.ms"), wanted("segment.bytes")) == ["segment.bytes", "segment.ms"]
+    assert len(names(wanted("segment.ms"), wanted())) > 25
+    assert len(names(wanted(), wanted("segment.ms"))) > 25
+
+
 def test_documentation_comes_if_asked_for() -> None:
     harness = Harness()
     harness.topic("t")

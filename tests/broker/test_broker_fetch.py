@@ -5,6 +5,7 @@ from uuid import UUID
 import pytest
 
 from broker.harness import Harness, batch, codes, fetch, produce, produced, read, values_of
+from cordwood.broker.handlers.fetch import PARKED_PER_CONNECTION_MAX
 from cordwood.errors import Error
 from cordwood.ids import NodeId, TopicName
 from cordwood.record.batch import Codec
@@ -399,6 +400,18 @@ def test_waiting_costs_nothing_but_one_timer() -> None:
     assert harness.broker.next_deadline() == harness.now.mono_ms + 700
     harness.append("t", b"elsewhere", partition=2)
     assert not client.inbox
+
+
+def test_a_client_that_lets_too_many_fetches_wait_gets_answers_at_once() -> None:
+    harness = Harness()
+    harness.topic("t")
+    client = harness.connect()
+    for _ in range(PARKED_PER_CONNECTION_MAX + 3):
+        client.send(fetch(("t", 0, 0), max_wait_ms=500), 12)
+    assert harness.watchers() == PARKED_PER_CONNECTION_MAX
+    assert not client.inbox, "answers leave in order"
+    harness.advance(500)
+    assert len(client.inbox) == PARKED_PER_CONNECTION_MAX + 3
 
 
 def test_several_readers_get_the_same_batch() -> None:

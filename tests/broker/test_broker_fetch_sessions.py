@@ -6,7 +6,7 @@ import pytest
 
 from broker.harness import Client, Harness, batch, codes, fetch, read, values_of
 from cordwood.broker.broker import FETCH_SESSION_EVICTION_MS
-from cordwood.broker.fetch_sessions import next_epoch
+from cordwood.broker.fetch_sessions import PARTITIONS_MAX, next_epoch
 from cordwood.errors import Error
 from cordwood.ids import TopicName
 from cordwood.wire.messages import (
@@ -398,6 +398,21 @@ def test_a_reader_that_waited_and_got_no_session_leaves_no_watcher() -> None:
     client.send(fetch(("t", 0, 0), session_epoch=0, max_wait_ms=500), 12)
     harness.append("t", b"x")
     assert client.take(FetchResponse).session_id == 0
+    assert harness.watchers() == 0
+
+
+def test_all_sessions_together_remember_so_many_partitions() -> None:
+    harness = Harness()
+    harness.topic("t", partitions=2)
+    client = harness.connect()
+    session = Session(client, ("t", 0, 0))
+    harness.checking = False
+    harness.broker.sessions._partitions = PARTITIONS_MAX
+    response = client.ask(fetch(("t", 0, 0), session_epoch=0), 12, FetchResponse)
+    assert response.session_id == 0
+    assert session.next().error_code == Error.NONE
+    assert session.next(("t", 1, 0)).error_code == Error.FETCH_SESSION_ID_NOT_FOUND
+    assert sessions(harness) == 0
     assert harness.watchers() == 0
 
 

@@ -8,7 +8,7 @@ from broker.harness import START
 from cordwood.broker.fetch_sessions import FetchSessions, Reader, Waiter
 from cordwood.broker.producer_ids import ProducerIds
 from cordwood.broker.proposals import Proposals
-from cordwood.broker.timers import NEVER, Timers
+from cordwood.broker.timers import CANCELLED_MAX, NEVER, Timers
 from cordwood.cluster.layout import PRODUCER_ID_BLOCK_SIZE
 from cordwood.effects import Effect, WriteMetadata
 from cordwood.errors import Error, Refused, StoreConflict
@@ -64,6 +64,32 @@ def test_a_repeated_timer_counts_from_when_it_ran() -> None:
     timers.run_due(at(46))
     timers.run_due(at(47))
     assert ran == [37, 47]
+
+
+def test_cancelled_timers_do_not_pile_up() -> None:
+    timers, ran = Timers(), []
+    timers.at(50, lambda _: ran.append("kept"))
+    for number in range(5 * CANCELLED_MAX):
+        timers.at(1_000_000 + number, lambda _: ran.append("cancelled")).cancel()
+        assert len(timers) <= CANCELLED_MAX + 2
+    timers.run_due(at(2_000_000))
+    assert ran == ["kept"]
+    assert len(timers) == 0
+
+
+def test_timers_may_be_thrown_out_while_they_run() -> None:
+    timers, ran = Timers(), []
+    later = [timers.at(100 + number, lambda _: ran.append("cancelled")) for number in range(3 * CANCELLED_MAX)]
+
+    def cancel_all(_: Instant) -> None:
+        for timer in later:
+            timer.cancel()
+            timer.cancel()
+
+    timers.at(10, cancel_all)
+    timers.at(10_000, lambda _: ran.append("kept"))
+    timers.run_due(at(20_000))
+    assert ran == ["kept"]
 
 
 # ---------------------------------------------------------------------- proposals
