@@ -5,7 +5,6 @@ do. Nothing here waits; a request that can not be answered yet is parked and ans
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from cordwood.broker import dispatch
 from cordwood.broker.connection import Call, Connection, Peer, memory_of
@@ -25,13 +24,7 @@ from cordwood.ports import Entropy, Instant, Logger, Node
 from cordwood.wire.frame import response_frame
 
 FETCH_SESSION_EVICTION_MS = 120_000  # Kafka's min.incremental.fetch.session.eviction.ms, which it does not let one set
-
-
-class Identity(NamedTuple):
-    """Who this broker is."""
-
-    node: NodeId
-    rack: str | None
+REFUSAL_LOG_INTERVAL_MS = 1000
 
 
 class Broker:
@@ -59,6 +52,8 @@ class Broker:
         self.proposals = Proposals()
         self.producer_ids = ProducerIds()
         self.connections: dict[ConnectionId, Connection] = {}
+        self._refused = 0
+        self._refusal_logged_ms = now.mono_ms - REFUSAL_LOG_INTERVAL_MS
         self.limits = ConnectionLimits()
         self.sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots, FETCH_SESSION_EVICTION_MS, entropy
@@ -84,11 +79,19 @@ class Broker:
         """A client has connected; None if it must go again at once."""
         reason = self.limits.admit(peer, self.config, now)
         if reason is not None:
-            self.logger.warning("a connection from %s is refused: %s", peer.host, reason)
+            self.refused(peer.host, reason, now)
             return None
         connection = Connection(connection_id, peer, now.mono_ms)
         self.connections[connection_id] = connection
         return connection
+
+    def refused(self, host: str, reason: str, now: Instant) -> None:
+        """A connection was refused. A line a second at the most: a storm must not fill the disk with its story."""
+        self._refused += 1
+        if now.mono_ms >= self._refusal_logged_ms + REFUSAL_LOG_INTERVAL_MS:
+            self.logger.warning("%d connection(s) refused, the last from %s: %s", self._refused, host, reason)
+            self._refused = 0
+            self._refusal_logged_ms = now.mono_ms
 
     def received(self, connection: Connection, frame: memoryview, now: Instant) -> list[Effect]:
         """A whole request, without its length prefix. *frame* is the driver's again when this returns."""

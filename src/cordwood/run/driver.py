@@ -117,7 +117,7 @@ class Driver:
 
     def _connected(self, name: str, sock: socket.socket, address: tuple[str, int]) -> None:
         if sock.fileno() >= self._descriptors_max:
-            self._logger.warning("a connection from %s is refused: the last descriptors are for files", address[0])
+            self._broker.refused(address[0], "the last descriptors are for files", now())
             sock.close()
             return
         sock.setblocking(False)
