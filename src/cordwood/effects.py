@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cordwood.ids import ConnectionId
-from cordwood.ports import Chunk, File, StoreOp
+from cordwood.ports import Chunk, StoreOp, Syncable
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Sync:
     """Bring files to the disk, off the main thread; answer with ``synced`` and this token."""
 
     token: int
-    files: Sequence[File]
+    files: Sequence[Syncable]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,12 @@ class Instant(NamedTuple):
     mono_ms: int
 
 
+class Syncable(Protocol):
+    """What can be brought to the disk itself."""
+
+    def sync(self) -> None: ...
+
+
 class File(Protocol):
     """A file that grows at its end and is read anywhere. A failure raises ``StorageError``."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from cordwood.effects import Effect, Sync
 from cordwood.log.log import SyncJob
 from cordwood.partition.partition import Partition
-from cordwood.ports import File, Instant
+from cordwood.ports import Instant, Syncable
 
 
 @dataclass(slots=True)
@@ -41,7 +41,9 @@ class Syncs:
     def __len__(self) -> int:
         return len(self._pending)
 
-    def sync(self, files: Sequence[File], then: Callable[[list[Effect], Instant], None], effects: list[Effect]) -> None:
+    def sync(
+        self, files: Sequence[Syncable], then: Callable[[list[Effect], Instant], None], effects: list[Effect]
+    ) -> None:
         """Sync any files, *then* go on."""
         self._count += 1
         self._pending[self._count] = then

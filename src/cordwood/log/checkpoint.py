@@ -6,8 +6,8 @@ its end, or got some other file's, is told by its count and by the newline that 
 
 from collections.abc import Iterable
 
-from cordwood.errors import CorruptData
-from cordwood.ports import Disk, File
+from cordwood.errors import CorruptData, StorageError
+from cordwood.ports import Disk
 
 _VERSION = "0"
 _TEMPORARY = ".tmp"
@@ -34,7 +34,7 @@ def parse_checkpoint(data: bytes) -> list[list[str]]:
 
 
 def write_unsynced(disk: Disk, path: str, data: bytes) -> None:
-    """Replace a small file without waiting for the disk. ``written_file`` is what makes it safe from a crash."""
+    """Replace a small file without waiting for the disk. ``WrittenFile`` is what makes it safe from a crash."""
     temporary = path + _TEMPORARY
     file = disk.open(temporary, create=True)
     if file.size:
@@ -43,6 +43,19 @@ def write_unsynced(disk: Disk, path: str, data: bytes) -> None:
     disk.rename(temporary, path)
 
 
-def written_file(disk: Disk, path: str) -> File:
-    """The file that ``write_unsynced`` has written. Syncing it makes its content and its name durable."""
-    return disk.open(path, create=True)
+class WrittenFile:
+    """A file that was written and closed again. It is open only while it is synced, however many wait for that."""
+
+    __slots__ = ("_disk", "_path")
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self._path = path
+
+    def sync(self) -> None:
+        """Make its content and its name durable, unless it was removed since, or all of its partition was."""
+        try:
+            self._disk.open(self._path).sync()
+        except StorageError:
+            if self._disk.exists(self._path):
+                raise

@@ -19,9 +19,9 @@ from uuid import UUID
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import CorruptData, StorageError
 from cordwood.ids import TopicId, TopicName, TopicPartition
-from cordwood.ports import Disk, File, Instant, Logger
+from cordwood.ports import Disk, Instant, Logger, Syncable
 
-from .checkpoint import format_checkpoint, parse_checkpoint, write_unsynced, written_file
+from .checkpoint import WrittenFile, format_checkpoint, parse_checkpoint, write_unsynced
 from .log import Log
 from .names import PARTITION_METADATA
 from .recovery import DECOMPRESSED_BYTES_MAX, open_log
@@ -148,14 +148,14 @@ class LogDirectory:
         self._disk.rename(str(name), path)
         return path
 
-    def prepare_checkpoints(self, logs: Mapping[TopicPartition, Log], high_watermarks: Offsets) -> list[File]:
+    def prepare_checkpoints(self, logs: Mapping[TopicPartition, Log], high_watermarks: Offsets) -> list[Syncable]:
         """Write new checkpoints beside the old ones, for ``commit_checkpoints`` when these files are synced."""
         contents = _checkpoints(logs, high_watermarks)
         self._checkpointed |= {*logs, *high_watermarks}
         self._prepared = True
         for name, data in contents.items():
             write_unsynced(self._disk, name + _PREPARED, data)
-        return [written_file(self._disk, name + _PREPARED) for name in contents]
+        return [WrittenFile(self._disk, name + _PREPARED) for name in contents]
 
     def commit_checkpoints(self) -> None:
         if self._prepared:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from cordwood.errors import CorruptData
 from cordwood.ids import NO_LEADER_EPOCH, NO_OFFSET
-from cordwood.ports import Disk, File
+from cordwood.ports import Disk, Syncable
 
-from .checkpoint import format_checkpoint, parse_checkpoint, write_unsynced, written_file
+from .checkpoint import WrittenFile, format_checkpoint, parse_checkpoint, write_unsynced
 
 
 class EpochStart(NamedTuple):
@@ -128,9 +128,9 @@ class LeaderEpochs:
         self._disk.replace(self._path, self._encoded())
         self._unsynced = False
 
-    def take_unsynced(self) -> list[File]:
+    def take_unsynced(self) -> list[Syncable]:
         was_unsynced, self._unsynced = self._unsynced, False
-        return [written_file(self._disk, self._path)] if was_unsynced else []
+        return [WrittenFile(self._disk, self._path)] if was_unsynced else []
 
     def check(self) -> None:
         for earlier, later in zip(self._entries, self._entries[1:], strict=False):

@@ -14,7 +14,9 @@ from operator import itemgetter
 from struct import Struct
 
 from cordwood.errors import CorruptData, StorageError
-from cordwood.ports import Disk, File
+from cordwood.ports import Disk, Syncable
+
+from .checkpoint import WrittenFile
 
 OFFSET_ENTRY = Struct(">ii")
 TIME_ENTRY = Struct(">qi")
@@ -111,7 +113,7 @@ class Index:
         del self._firsts[-(-keep // _BLOCK) :]
         self._forget_block()
 
-    def flush(self) -> File:
+    def flush(self) -> Syncable:
         """Bring all entries into the file, which is created if need be. It is what a caller may want to sync."""
         file = self._disk.open(self._path, create=True)
         if self._tail:
@@ -119,7 +121,7 @@ class Index:
             self._stored += len(self._tail)
             self._tail.clear()
             self._forget_block()
-        return file
+        return WrittenFile(self._disk, self._path)
 
     def check(self) -> None:
         for number in range(1, len(self)):

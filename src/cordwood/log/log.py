@@ -17,11 +17,11 @@ from typing import NamedTuple
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import CorruptData, Error, Refused
 from cordwood.ids import NO_LEADER_EPOCH, NO_TIMESTAMP
-from cordwood.ports import Disk, File, FileSlice, Instant
+from cordwood.ports import Disk, FileSlice, Instant, Syncable
 from cordwood.record.batch import BatchHeader, batches, header_at, stamp
 from cordwood.record.control import EndMarker, build_end_marker, end_marker
 
-from .checkpoint import written_file
+from .checkpoint import WrittenFile
 from .epochs import EpochEnd, LeaderEpochs
 from .produced import ProduceRules
 from .producers import BatchSpan, CompletedTransaction, Producers
@@ -46,7 +46,7 @@ class AppendResult(NamedTuple):
 class SyncJob(NamedTuple):
     """Files to sync, for ``Log.synced`` when that is done."""
 
-    files: list[File]
+    files: list[Syncable]
     up_to: int
     active_base: int
     generation: int
@@ -65,7 +65,7 @@ class LogState(NamedTuple):
     end_offset: int
     recovery_point: int
     unsynced_from: int
-    unsynced_files: list[File]
+    unsynced_files: list[Syncable]
 
 
 class Log:
@@ -216,8 +216,10 @@ class Log:
         if self._active.base_offset == base_offset:
             assert not self._active.size, "a segment with records has another base offset"
             return
-        self._unsynced_files += self._active.seal()
+        sealed = self._active
+        self._unsynced_files += sealed.seal()
         self._add_segment(base_offset, now)
+        sealed.release_file()  # clients decide how many segments wait for their sync
         self._producers.end_offset = base_offset
         self._snapshots.save(self._producers.snapshot(), base_offset)
         self._rolled = True
@@ -376,11 +378,14 @@ class Log:
 
     def files_to_sync(self) -> SyncJob:
         """Everything that is not known to be on the disk. Sync all of it, then call ``synced``."""
-        files = [segment.file for segment in self._segments if segment.base_offset >= self.unsynced_from]
+        files: list[Syncable] = [
+            segment.written_file() for segment in self._segments[:-1] if segment.base_offset >= self.unsynced_from
+        ]
+        files.append(self._active.file)
         files += self._unsynced_files
         files += self._snapshots.take_unsynced()
         files += self._epochs.take_unsynced()
-        files += [written_file(self._disk, path) for path in self._unsynced_paths]
+        files += [WrittenFile(self._disk, path) for path in self._unsynced_paths]
         self._unsynced_files, self._unsynced_paths = [], []
         self._rolled = False
         return SyncJob(files, self.end_offset, self._active.base_offset, self._generation)

@@ -9,7 +9,7 @@ from bisect import bisect_right
 
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import CorruptData
-from cordwood.ports import Disk, File, Instant, Logger
+from cordwood.ports import Disk, Instant, Logger, Syncable
 from cordwood.record.batch import BatchHeader
 
 from .epochs import EpochStart, LeaderEpochs
@@ -60,7 +60,7 @@ class _Opening:
         """What the file of epochs says; None if it can not be read."""
         self._producers = Producers()
         self._snapshots = SnapshotFiles(disk, directory)
-        self._unsynced: list[File] = []
+        self._unsynced: list[Syncable] = []
 
     def open(self, *, clean: bool, recovery_point: int, log_start_offset: int) -> LogState:
         self._load_files()
@@ -155,6 +155,7 @@ class _Opening:
                 self._drop_after(number)
                 break
             if next_base is not None:
+                segment.release_file()
                 self._unsynced += segment.seal()
                 self._producers.end_offset = next_base
                 self._snapshots.save(self._producers.snapshot(), next_base)

@@ -29,6 +29,8 @@ def replay_producers(producers: Producers, segments: Sequence[Segment], end_offs
         next_base = segments[number + 1].base_offset if number + 1 < len(segments) else end_offset
         if producers.end_offset < next_base and segment.base_offset < end_offset:
             _replay_segment(producers, segment, end_offset)
+            if number + 1 < len(segments):
+                segment.release_file()
     producers.end_offset = end_offset
 
 
@@ -66,6 +68,8 @@ def fill_epochs(epochs: LeaderEpochs, segments: Sequence[Segment], *, start_offs
         next_base = segments[number + 1].base_offset if number + 1 < len(segments) else end_offset
         if next_base > start_offset and segment.base_offset < known_from:
             _find_epochs(found, segment, start_offset, known_from)
+            if number + 1 < len(segments):
+                segment.release_file()
     epochs.fill(found)
 
 

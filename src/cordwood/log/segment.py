@@ -13,9 +13,10 @@ from typing import NamedTuple
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import CorruptData, StorageError
 from cordwood.ids import NO_TIMESTAMP
-from cordwood.ports import Disk, File
+from cordwood.ports import Disk, File, Syncable
 from cordwood.record.batch import BatchHeader
 
+from .checkpoint import WrittenFile
 from .index import OFFSET_ENTRY, TIME_ENTRY, Index, offset_index, time_index
 from .names import DELETED, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, file_name
 from .scan import headers
@@ -96,10 +97,9 @@ class Segment:
     def existing(
         cls, disk: Disk, directory: str, base_offset: int, *, index_interval_bytes: int, now_ms: int
     ) -> "Segment":
-        """The segment that is on the disk. Nothing but its size is looked at yet."""
+        """The segment that is on the disk. Nothing but its size is looked at yet, and no file is kept open."""
         segment = cls(disk, directory, base_offset, index_interval_bytes=index_interval_bytes, now_ms=now_ms)
-        segment._file = disk.open(segment.path(LOG))
-        segment.size = segment._file.size
+        segment.size = disk.open(segment.path(LOG)).size
         segment._indexes_loaded = False
         segment._recent_floor = base_offset + RELATIVE_OFFSET_MAX  # nothing is remembered yet
         return segment
@@ -237,7 +237,7 @@ class Segment:
         first = self._first_timestamp
         self._roll_timestamp = first + age_max_ms if first is not None and first >= 0 else NO_TIMESTAMP - 1
 
-    def seal(self) -> list[File]:
+    def seal(self) -> list[Syncable]:
         """Complete the index files. They have to be synced, beside the log file, before the log may rely on them."""
         self._load_indexes()
         self._add_time_entry()
@@ -313,6 +313,10 @@ class Segment:
                 self._disk.rename(path, path + DELETED)
                 deleted.append(path + DELETED)
         return deleted
+
+    def written_file(self) -> Syncable:
+        """The log file of a complete segment, to be synced."""
+        return WrittenFile(self._disk, self.path(LOG))
 
     def release_file(self) -> None:
         """Let go of the log file until somebody reads it."""

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from cordwood.errors import CorruptData
-from cordwood.ports import Disk, File
+from cordwood.ports import Disk, Syncable
 
-from .checkpoint import write_unsynced, written_file
+from .checkpoint import WrittenFile, write_unsynced
 from .names import SNAPSHOT, file_name
 
 VERSION = 1
@@ -100,9 +100,9 @@ class SnapshotFiles:
         for offset in [o for o in self._offsets[:-1] if o not in offsets]:
             self._remove(offset)
 
-    def take_unsynced(self) -> list[File]:
+    def take_unsynced(self) -> list[Syncable]:
         offsets, self._unsynced = self._unsynced, []
-        return [written_file(self._disk, self._path(offset)) for offset in offsets if offset in self._offsets]
+        return [WrittenFile(self._disk, self._path(offset)) for offset in offsets if offset in self._offsets]
 
     def _remove(self, offset: int) -> None:
         self._disk.remove(self._path(offset))

@@ -1,8 +1,10 @@
 """The real disk: files below one directory.
 
-A file's name is as durable as its content: the first ``sync`` of a file that was opened to be created also brings its
-directory to the disk. Files close themselves when nothing refers to them any more, so that a segment which the log has
-let go of stays readable for the answers that still carry a slice of it.
+A file's name is as durable as its content: the first ``sync`` of a file also brings its directory to the disk, and the
+name of that directory. Not only if this process created it: one before it may have done so, and been killed.
+
+Files close themselves when nothing refers to them any more, so that a segment which the log has let go of stays
+readable for the answers that still carry a slice of it.
 """
 
 import errno
@@ -22,12 +24,13 @@ _sync_data = getattr(os, "fdatasync", os.fsync)
 class RealFile:
     """An open file. Reads and writes name their position, so the file has no cursor to share."""
 
-    __slots__ = ("_descriptor", "_new", "_path", "size")
+    __slots__ = ("_descriptor", "_name_is_safe", "_path", "_root", "size")
 
-    def __init__(self, path: str, *, create: bool) -> None:
+    def __init__(self, path: str, *, create: bool, root: str) -> None:
         self._descriptor = _CLOSED
+        self._root = root
         self._path = path
-        self._new = create
+        self._name_is_safe = False
         with _failures(path):
             self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
             self.size = os.fstat(self._descriptor).st_size
@@ -73,9 +76,12 @@ class RealFile:
     def sync(self) -> None:
         with _failures(self._path):
             _sync_data(self._descriptor)
-            if self._new:
-                _sync_name(os.path.dirname(self._path))
-                self._new = False
+            if not self._name_is_safe:
+                directory = os.path.dirname(self._path)
+                _sync_name(directory)
+                if directory != self._root:
+                    _sync_name(os.path.dirname(directory))
+                self._name_is_safe = True
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, _CLOSED
@@ -103,7 +109,7 @@ class RealDisk:
             os.makedirs(self.root, exist_ok=True)
 
     def open(self, path: str, /, *, create: bool = False) -> RealFile:
-        return RealFile(self._full(path), create=create)
+        return RealFile(self._full(path), create=create, root=self.root)
 
     def read(self, path: str, /) -> bytes:
         full = self._full(path)
@@ -171,7 +177,7 @@ class RealDisk:
 
 
 def _sync_name(directory: str) -> None:
-    """Bring a new file's name to the disk, if it still has that name, and even without a descriptor to spare."""
+    """Bring the names in a directory to the disk, if it still has that name, even without a descriptor to spare."""
     try:
         _sync_directory(directory)
     except FileNotFoundError:

@@ -18,7 +18,7 @@ from cordwood.broker.timers import NEVER
 from cordwood.effects import Close, Effect, Remove, Send, Sync, WriteMetadata
 from cordwood.errors import StorageError, StoreConflict
 from cordwood.ids import ConnectionId
-from cordwood.ports import Disk, File, Instant, MetadataStore, Node
+from cordwood.ports import Disk, Instant, MetadataStore, Node, Syncable
 from cordwood.run.client_socket import ClientSocket, ReceiveBuffers
 from cordwood.run.clock import now
 from cordwood.run.descriptors import descriptors
@@ -294,7 +294,7 @@ class Driver:
             self._act(self._broker.removed, token, now())
 
 
-def _sync(files: Sequence[File]) -> None:
+def _sync(files: Sequence[Syncable]) -> None:
     for file in files:
         file.sync()
 
