@@ -437,3 +437,18 @@ def test_a_file_that_contradicts_what_was_altered_wins() -> None:
     harness.start()
     assert "they contradict others" in harness.logger
     assert harness.partition("t").log.config.min_compaction_lag_ms == 0
+
+
+def test_a_list_never_grows_beyond_what_an_answer_can_carry() -> None:
+    harness = Harness()
+    topic = harness.topic("t")
+    client = harness.connect()
+    name = "leader.replication.throttled.replicas"
+    first = ",".join(f"{number}:1" for number in range(4000))
+    more = ",".join(f"{number}:2" for number in range(4000))
+    assert incremental(client, TOPIC, topic, (name, SET, first)) == (Error.NONE, None)
+    error, message = incremental(client, TOPIC, topic, (name, APPEND, more))
+    assert error == Error.INVALID_CONFIG
+    assert message is not None
+    assert "32767" in message
+    assert entry(client, TOPIC, topic, name).value == first

@@ -252,10 +252,18 @@ class Replicas:
 
     def close(self, now: Instant) -> None:
         """Bring every log to the disk and note that the next start needs no recovery."""
+        clean = True
         for partition in self.all():
-            _sync(partition.log, partition.log.prepare_to_close(), now)
+            try:
+                _sync(partition.log, partition.log.prepare_to_close(), now)
+            except (StorageError, CorruptData) as error:
+                self._logger.error(
+                    "%s could not be closed, the next start recovers all logs: %s", partition.name, error
+                )
+                clean = False
         self.directory.write_checkpoints(*self._offsets())
-        self.directory.mark_clean()
+        if clean:
+            self.directory.mark_clean()
         for partition in self.all():
             partition.log.close()
 

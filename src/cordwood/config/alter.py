@@ -19,6 +19,9 @@ from .names import unknown_name
 from .setting import Kind, Scope, Setting
 from .topic import TOPIC_SETTINGS, TopicConfig
 
+TEXT_BYTES_MAX = 32_767
+"""Of one setting: the longest string that the protocol carries."""
+
 
 class Operation(IntEnum):
     """Kafka's codes for an incremental change."""
@@ -53,6 +56,7 @@ def checked_topic(texts: Mapping[str, str | None], layers: Layers) -> dict[str, 
         Refused: with Kafka's error code.
     """
     try:
+        _check_lengths(texts)
         TopicConfig.parse(texts, topic_defaults(layers))
     except ConfigError as error:
         raise Refused(Error.INVALID_CONFIG, str(error)) from None
@@ -76,12 +80,20 @@ def checked_broker(texts: Mapping[str, str], layers: Layers, *, for_all: bool) -
         Refused: with Kafka's error code.
     """
     try:
+        _check_lengths(texts)
         for name in texts:
             _check_alterable(name, for_all)
         BrokerConfig.parse(replace(layers, cluster=texts) if for_all else replace(layers, broker=texts))
     except ConfigError as error:
         raise Refused(Error.INVALID_REQUEST, str(error)) from None
     return dict(texts)
+
+
+def _check_lengths(texts: Mapping[str, str | None]) -> None:
+    """What was put together by many small requests must still fit into the answer to one."""
+    for name, text in texts.items():
+        if text is not None and len(text.encode()) > TEXT_BYTES_MAX:
+            raise ConfigError(f"{name} would have {len(text.encode())} bytes; it must have at most {TEXT_BYTES_MAX}")
 
 
 def _check_alterable(name: str, for_all: bool) -> None:

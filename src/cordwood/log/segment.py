@@ -415,7 +415,10 @@ class Segment:
     def _waited_ms(self, max_timestamp: int, now_ms: int) -> int:
         """How long ago the segment began: by the clock of its records, or by ours if they have none."""
         if self._first_timestamp is None:
-            self._first_timestamp = self.header_at(0).max_timestamp
+            try:
+                self._first_timestamp = self.header_at(0).max_timestamp
+            except CorruptData:  # damaged since it was written; that must not keep new records out
+                self._first_timestamp = NO_TIMESTAMP
         if self._first_timestamp >= 0:
             return max_timestamp - self._first_timestamp
         return now_ms - self.created_ms

@@ -20,7 +20,12 @@ class DirectoryLock:
     """The exclusive right to a data directory."""
 
     def __init__(self, directory: str) -> None:
-        self._fd = os.open(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            self._fd = os.open(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise ConfigError(
+                f"the data directory {directory} can not be written to: {error.strerror}; choose another --data"
+            ) from None
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

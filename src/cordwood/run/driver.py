@@ -1,7 +1,7 @@
 """Drives one broker on an asyncio loop: events go in, effects are carried out.
 
-Everything that touches the broker happens on the loop's thread. Two helpers have threads of their own, because the disk
-may take its time: one writes metadata, in order; one syncs and removes files.
+Everything that touches the broker happens on the loop's thread. Three kinds of work have a thread each, because the
+disk may take its time: metadata is written, files are synced, files are removed, each kind in order.
 """
 
 import asyncio
@@ -55,6 +55,7 @@ class Driver:
         self._timer_ms = NEVER
         self._metadata_thread = ThreadPoolExecutor(1, "cordwood-metadata")
         self._disk_thread = ThreadPoolExecutor(1, "cordwood-disk")
+        self._removal_thread = ThreadPoolExecutor(1, "cordwood-removal")
         self._in_flight = 0
         # Descriptors are given out from the lowest on: a socket with a higher one would leave too few for files.
         self._descriptors_max = descriptors() * 7 // 8
@@ -85,13 +86,14 @@ class Driver:
             await self._settled()
         self._metadata_thread.shutdown()
         self._disk_thread.shutdown()
+        self._removal_thread.shutdown()
         if self.failure is None:
             self._broker.shut_down(now())
         self._store.close()
 
     async def _settled(self) -> None:
         """Wait until what the threads were doing has been handed back."""
-        for executor in (self._metadata_thread, self._disk_thread):
+        for executor in (self._metadata_thread, self._disk_thread, self._removal_thread):
             await self._loop.run_in_executor(executor, _nothing)
         await asyncio.sleep(0)
 
@@ -230,7 +232,7 @@ class Driver:
                 )
             case Remove(token, files, directories):
                 self._in_thread(
-                    self._disk_thread,
+                    self._removal_thread,
                     lambda: self._remove(files, directories),
                     lambda outcome: self._removed(token, outcome),
                 )

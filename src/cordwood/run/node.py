@@ -6,6 +6,7 @@ import os
 import random
 import socket
 from collections.abc import Mapping
+from errno import EADDRNOTAVAIL
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.replicas import Replicas
@@ -97,7 +98,7 @@ class Node:
         """Open the store, and make sure that it and the directory belong together."""
         identity = None
         if disk.exists(IDENTITY):
-            identity = Identity.parse(parse_properties(disk.read(IDENTITY).decode()))
+            identity = Identity.parse(parse_properties(disk.read(IDENTITY).decode(errors="replace")))
         store = SqliteStore(os.path.join(directory, METADATA))
         image = MetadataImage()
         image.apply(store.load())
@@ -123,9 +124,9 @@ class Node:
             except OSError as error:
                 for listener in listeners.values():
                     listener.close()
-                raise ConfigError(
-                    f"can not listen on {endpoint.host or '*'}:{endpoint.port}: {error.strerror}; choose another --port"
-                ) from None
+                wrong = "--host" if isinstance(error, socket.gaierror) or error.errno == EADDRNOTAVAIL else "--port"
+                where = f"{endpoint.host or '*'}:{endpoint.port}"
+                raise ConfigError(f"can not listen on {where}: {error.strerror}; choose another {wrong}") from None
             listeners[endpoint.name] = sock
         self.addresses = {name: _address(listener) for name, listener in listeners.items()}
         self.address = next(iter(self.addresses.values()))

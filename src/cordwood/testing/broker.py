@@ -42,7 +42,7 @@ class Broker:
         self._own_directory = None if data is not None else tempfile.mkdtemp(prefix="cordwood-")
         self.data = data if data is not None else str(self._own_directory)
         self._settings = {
-            "listeners": f"PLAINTEXT://{host}:{port}",
+            "listeners": f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}",
             **{name: _text(value) for name, value in (settings or {}).items()},
             "log.dirs": self.data,
             "node.id": str(node_id),

@@ -6,6 +6,7 @@
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
+from cordwood.errors import Error, StorageError
 from cordwood.ids import TopicName
 from cordwood.wire.messages import (
     DescribeLogDirsRequest,
@@ -21,7 +22,14 @@ if TYPE_CHECKING:
 
 def handle(broker: "Broker", call: Call, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     wanted = _wanted(broker, request)
-    total, free = broker.replicas.directory.usage()
+    try:
+        total, free = broker.replicas.directory.usage()
+    except StorageError as error:
+        broker.logger.error("the data directory can not be looked at: %s", error)
+        failed = DescribeLogDirsResponseDir(
+            log_dir=broker.replicas.directory_name, error_code=Error.KAFKA_STORAGE_ERROR
+        )
+        return DescribeLogDirsResponse(results=[failed])
     return DescribeLogDirsResponse(
         results=[
             DescribeLogDirsResponseDir(
