@@ -72,11 +72,11 @@ def test_the_first_record_since_a_time_is_found(
     timestamp: int, from_offset: int, found: tuple[int, int] | None
 ) -> None:
     batch, header = _three_records()
-    assert first_since(batch, header, timestamp, from_offset, limit=1 << 20) == found
+    assert first_since(batch[HEADER_SIZE:], header, timestamp, from_offset) == found
 
 
 def test_a_header_that_promises_younger_records_than_there_are_is_corrupt() -> None:
     batch, header = _three_records()
     lying = seal(bytearray(batch), header._replace(max_timestamp=1000))
     with pytest.raises(CorruptData, match="although its header says so"):
-        first_since(lying, header_at(lying), 500, 0, limit=1 << 20)
+        first_since(lying[HEADER_SIZE:], header_at(lying), 500, 0)

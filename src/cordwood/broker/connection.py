@@ -47,10 +47,14 @@ class Connection:
         assert self.kept_bytes == sum(memory_of(call.frame) for call in self.waiting if call.frame is not None)
 
 
+EFFORT_MAX = 32 << 20
+"""A few kilobytes of a request can stand for gigabytes of records to look at. After so much others have their turn."""
+
+
 class Call:
     """One request on its way to a reply: what it asked, and the place of its reply in the order."""
 
-    __slots__ = ("abandon", "api_key", "api_version", "client_id", "connection", "correlation_id", "frame")
+    __slots__ = ("abandon", "api_key", "api_version", "client_id", "connection", "correlation_id", "effort", "frame")
 
     def __init__(
         self, connection: Connection, api_key: int, api_version: int, correlation_id: int, client_id: str | None
@@ -62,6 +66,8 @@ class Call:
         self.client_id = client_id
         self.frame: Sequence[Chunk] | None = None
         """The finished reply, while it waits for its turn."""
+        self.effort = 0
+        """How much was looked at inside of batches for it, see ``EFFORT_MAX``."""
         self.abandon: Callable[[], None] | None = None
         """What to undo if the client goes away first."""
 

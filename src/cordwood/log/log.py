@@ -20,6 +20,7 @@ from cordwood.ids import NO_LEADER_EPOCH, NO_TIMESTAMP
 from cordwood.ports import Disk, FileSlice, Instant, Syncable
 from cordwood.record.batch import BatchHeader, batches, header_at, stamp
 from cordwood.record.control import EndMarker, build_end_marker, end_marker
+from cordwood.record.glance import Effort
 
 from .checkpoint import WrittenFile
 from .epochs import EpochEnd, LeaderEpochs
@@ -78,6 +79,7 @@ class Log:
         "_decompressed_bytes_max",
         "_directory",
         "_disk",
+        "_effort",
         "_epochs",
         "_generation",
         "_last_sync_ms",
@@ -92,6 +94,7 @@ class Log:
         "_unsynced_paths",
         "end_offset",
         "log_start_offset",
+        "may_look_inside",
         "recovery_point",
         "unsynced_from",
     )
@@ -107,6 +110,7 @@ class Log:
         self._producers = state.producers
         self._snapshots = state.snapshots
         self._decompressed_bytes_max = decompressed_bytes_max
+        self._effort = Effort()
         self._generation = 0
         self._last_sync_ms = now.mono_ms
         self._rolled = False
@@ -156,7 +160,14 @@ class Log:
 
     def update_config(self, config: TopicConfig) -> None:
         self._config = config
-        self._rules = ProduceRules(config, decompressed_bytes_max=self._decompressed_bytes_max)
+        limit = self._decompressed_bytes_max
+        self._rules = ProduceRules(config, decompressed_bytes_max=limit, effort=self._effort)
+        self.may_look_inside = self._rules.may_look_inside
+
+    @property
+    def effort(self) -> int:
+        """How much was looked at inside of batches so far, in bytes and what takes as long."""
+        return self._effort.spent
 
     # Writing
 
@@ -265,13 +276,14 @@ class Log:
 
     def find_timestamp(self, timestamp: int) -> FoundOffset | None:
         """The first record with *timestamp* or a later one."""
-        limit = self._decompressed_bytes_max
-        return find_timestamp(self._segments, timestamp, start_offset=self.log_start_offset, limit=limit)
+        limit, effort = self._decompressed_bytes_max, self._effort
+        start = self.log_start_offset
+        return find_timestamp(self._segments, timestamp, start_offset=start, limit=limit, effort=effort)
 
     def find_max_timestamp(self) -> FoundOffset | None:
         """The record with the largest timestamp; of several, the first in the batch that brought it."""
-        limit = self._decompressed_bytes_max
-        return find_max_timestamp(self._segments, start_offset=self.log_start_offset, limit=limit)
+        limit, effort = self._decompressed_bytes_max, self._effort
+        return find_max_timestamp(self._segments, start_offset=self.log_start_offset, limit=limit, effort=effort)
 
     def end_offset_for(self, epoch: int) -> EpochEnd:
         """Where the records of a leader epoch end (KIP-101, KIP-320)."""

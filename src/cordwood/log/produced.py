@@ -21,8 +21,8 @@ from cordwood.record.batch import (
     stamp_timestamp,
 )
 from cordwood.record.build import seal
-from cordwood.record.codecs import compress, decompress
-from cordwood.record.glance import glance
+from cordwood.record.codecs import compress
+from cordwood.record.glance import Effort, decompressed, glance
 
 RECORD_ERRORS_MAX = 100
 """So many records of a batch are told to be at fault; Kafka tells all, which could be a million."""
@@ -43,9 +43,9 @@ class RecordsRefused(Refused):
 class ProduceRules:
     """A topic's settings as far as they bind its producers."""
 
-    __slots__ = ("_config", "_decompressed_bytes_max", "_looks_inside", "_target", "log_append_time")
+    __slots__ = ("_config", "_decompressed_bytes_max", "_effort", "_looks_inside", "_target", "log_append_time")
 
-    def __init__(self, config: TopicConfig, *, decompressed_bytes_max: int) -> None:
+    def __init__(self, config: TopicConfig, *, decompressed_bytes_max: int, effort: Effort) -> None:
         self._config = config
         self._decompressed_bytes_max = decompressed_bytes_max
         self._target = _CODECS.get(config.compression_type)
@@ -53,6 +53,11 @@ class ProduceRules:
         self._looks_inside = "compact" in config.cleanup_policy or (
             not self.log_append_time and _has_own_limits(config)
         )
+        self._effort = effort
+
+    @property
+    def may_look_inside(self) -> bool:
+        return self._looks_inside or self._target is not None
 
     def accept(self, data: memoryview, now_ms: int) -> tuple[memoryview, BatchHeader]:
         """The batch to write, and its header. Raises ``Refused`` if the topic does not take it."""
@@ -85,7 +90,7 @@ class ProduceRules:
     def _rewritten(self, data: memoryview, header: BatchHeader, now_ms: int) -> tuple[memoryview, BatchHeader]:
         """Look at every record, and compress them as the topic wants it."""
         try:
-            body = decompress(header.codec, data[HEADER_SIZE:], self._decompressed_bytes_max)
+            body = decompressed(data, header, limit=self._decompressed_bytes_max, effort=self._effort)
             max_timestamp = self._check_records(body, header, now_ms)
         except CorruptData as error:
             raise Refused(Error.INVALID_RECORD, f"The records of the batch can not be read: {error}.") from error

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from cordwood.errors import CorruptData
 from cordwood.ids import NO_LEADER_EPOCH, NO_TIMESTAMP
 from cordwood.record.batch import BatchHeader
-from cordwood.record.glance import first_since
+from cordwood.record.glance import Effort, decompressed, first_since
 
 from .scan import read_batch
 from .segment import Segment
@@ -23,31 +23,35 @@ class FoundOffset(NamedTuple):
     leader_epoch: int = NO_LEADER_EPOCH
 
 
-def find_timestamp(segments: Sequence[Segment], timestamp: int, *, start_offset: int, limit: int) -> FoundOffset | None:
+def find_timestamp(
+    segments: Sequence[Segment], timestamp: int, *, start_offset: int, limit: int, effort: Effort
+) -> FoundOffset | None:
     """The first record at or after *start_offset* with *timestamp* or a later one."""
     for segment in segments:
         if segment.size and segment.largest_timestamp >= timestamp:
-            found = _find_in(segment, timestamp, start_offset, limit)
+            found = _find_in(segment, timestamp, start_offset, limit, effort)
             if found is not None:
                 return found
     return None
 
 
-def find_max_timestamp(segments: Sequence[Segment], *, start_offset: int, limit: int) -> FoundOffset | None:
+def find_max_timestamp(
+    segments: Sequence[Segment], *, start_offset: int, limit: int, effort: Effort
+) -> FoundOffset | None:
     """The first record with the largest timestamp, in the batch that brought it."""
     newest = max(segments, key=lambda segment: segment.largest_record_timestamp[0])
     timestamp, offset = newest.largest_record_timestamp
     found = newest.locate(offset) if timestamp >= 0 else None
     if found is None:
         return None
-    return _record_at(newest, found.position, newest.header_at(found.position), timestamp, start_offset, limit)
+    return _record_at(newest, found.position, newest.header_at(found.position), timestamp, start_offset, limit, effort)
 
 
-def _find_in(segment: Segment, timestamp: int, start_offset: int, limit: int) -> FoundOffset | None:
+def _find_in(segment: Segment, timestamp: int, start_offset: int, limit: int, effort: Effort) -> FoundOffset | None:
     from_offset = max(start_offset, segment.base_offset)
     while (found := segment.find_timestamp(timestamp, from_offset)) is not None:
         position, header = found
-        record = _record_at(segment, position, header, timestamp, start_offset, limit)
+        record = _record_at(segment, position, header, timestamp, start_offset, limit, effort)
         if record is not None:
             return record
         from_offset = header.next_offset
@@ -55,12 +59,13 @@ def _find_in(segment: Segment, timestamp: int, start_offset: int, limit: int) ->
 
 
 def _record_at(
-    segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int, limit: int
+    segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int, limit: int, effort: Effort
 ) -> FoundOffset | None:
     """The first record of a batch that is young enough and not before the start."""
     try:
         batch = read_batch(segment.file, position, header)
-        found = first_since(batch, header, timestamp, start_offset, limit=limit)
+        body = decompressed(batch, header, limit=limit, effort=effort)
+        found = first_since(body, header, timestamp, start_offset)
     except CorruptData:
         # A producer may have sent records that make no sense: nobody looked. The batch is as near as we can get.
         found = max(header.base_offset, start_offset), header.max_timestamp

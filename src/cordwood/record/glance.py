@@ -13,14 +13,37 @@ from .batch import HEADER_SIZE, BatchHeader
 from .build import read_varint
 from .codecs import decompress
 
+RECORD_EFFORT = 128
+"""A record takes as long to look at as so many bytes take to decompress."""
+
 RECORDS_MAX = 500_000
 """Kafka has no such limit, and no client comes near it: a megabyte of the smallest records is 150,000 of them."""
+
+
+class Effort:
+    """How much was looked at inside of batches so far, in bytes and what takes as long."""
+
+    __slots__ = ("spent",)
+
+    def __init__(self) -> None:
+        self.spent = 0
+
+
+def decompressed(batch: Buffer, header: BatchHeader, *, limit: int, effort: Effort) -> Buffer:
+    """What a batch holds after its header, for one who will look at its records. ``CorruptData`` if it is too much."""
+    try:
+        body = decompress(header.codec, memoryview(batch)[HEADER_SIZE:], limit)
+    except CorruptData:
+        effort.spent += limit
+        raise
+    effort.spent += len(body) + header.record_count * RECORD_EFFORT
+    return body
 
 
 def glance(body: Buffer, header: BatchHeader) -> Iterator[tuple[int, int, bool]]:
     """Each record's offset and timestamp, as distances from the batch's, and whether it has a key.
 
-    *body* is what the batch holds after its header, decompressed. ``CorruptData`` if it makes no sense.
+    *body* is what the batch holds, ``decompressed``. ``CorruptData`` if it makes no sense.
     """
     if header.record_count > RECORDS_MAX:
         raise CorruptData(f"{header.record_count} records are more than {RECORDS_MAX}, which is the most looked at")
@@ -46,15 +69,12 @@ def glance(body: Buffer, header: BatchHeader) -> Iterator[tuple[int, int, bool]]
         raise CorruptData(f"{size - position} bytes are left after the last record of a batch")
 
 
-def first_since(
-    batch: Buffer, header: BatchHeader, timestamp: int, from_offset: int, *, limit: int
-) -> tuple[int, int] | None:
+def first_since(body: Buffer, header: BatchHeader, timestamp: int, from_offset: int) -> tuple[int, int] | None:
     """Offset and timestamp of the first record at or after both; None if all that are young enough come before.
 
-    ``CorruptData`` if the records make no sense, or none is as young as the header says.
+    *body* is as for ``glance``. ``CorruptData`` if it makes no sense, or no record is as young as the header says.
     """
     any_young = False
-    body = decompress(header.codec, memoryview(batch)[HEADER_SIZE : header.size], limit)
     for offset_delta, timestamp_delta, _ in glance(body, header):
         found = header.max_timestamp if header.has_log_append_time else header.base_timestamp + timestamp_delta
         if found >= timestamp:

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from struct import Struct
+from time import monotonic
 
 from cordwood.broker.connection import Connection
 from cordwood.errors import ProtocolError
@@ -24,6 +25,7 @@ from cordwood.run.disk import RealFile
 
 SHARED_BYTES = 1 << 20
 BELIEVED_BYTES = 1 << 17  # a claimed length is believed up to here; beyond, the buffer doubles as bytes really arrive
+SLICE_MS = 10  # so long the requests of one client are dealt with before others have their turn
 JOINED_BYTES_MAX = 1 << 16  # replies that are copied together rather than sent one by one
 
 _LENGTH = Struct(">i")
@@ -71,6 +73,7 @@ class ClientSocket:
         "_recv_into",
         "_request_bytes_max",
         "_requests_max",
+        "_resting",
         "_resuming",
         "_send",
         "_socket",
@@ -112,6 +115,7 @@ class ClientSocket:
         self._reading = False
         self._writing = False
         self._gathering = False
+        self._resting = False
         self._resuming = False
         self.closing = False
         # Between two reads: a partial frame, or frames that wait because the client is ahead of its replies
@@ -186,6 +190,9 @@ class ClientSocket:
                 start = after
                 if self.closing:
                     return end
+                if start < end and monotonic() * 1000 - moment.mono_ms > SLICE_MS:
+                    self._rest()
+                    break
         except ProtocolError as error:
             self._lost(str(error), broke_protocol=True)
             return end
@@ -213,7 +220,17 @@ class ClientSocket:
         return (
             self._unsent_bytes + connection.kept_bytes > self._unsent_bytes_max
             or len(connection.waiting) >= self._requests_max
+            or self._resting
         )
+
+    def _rest(self) -> None:
+        """Let others have their turn: this client's requests take long, and there may be a hundred of them."""
+        self._resting = True
+        self._loop.call_soon(self._rested)
+
+    def _rested(self) -> None:
+        self._resting = False
+        self.go_on()
 
     def _pause_reading(self) -> None:
         if self._reading:

@@ -11,8 +11,8 @@ client.
 
 from typing import TYPE_CHECKING
 
-from cordwood.broker.connection import Call
-from cordwood.errors import Error, Refused, StorageError
+from cordwood.broker.connection import EFFORT_MAX, Call
+from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.ids import TopicId, TopicName
 from cordwood.log.produced import RecordsRefused
 from cordwood.partition.partition import Partition
@@ -66,10 +66,11 @@ def _topic(
                 raise _unknown(broker, call, topic)
             if call.api_version < ZSTD_SINCE:
                 _refuse_zstd(data)
-            responses.append(_append(broker, request.acks, partition, data, unsynced))
+            append = _append_looking_inside if partition.log.may_look_inside else _append
+            responses.append(append(broker, call, request.acks, partition, data, unsynced))
         except Refused as refusal:
             responses.append(_refusal(data.index, refusal))
-        except StorageError as error:
+        except (StorageError, CorruptData) as error:  # the disk failed, or what lies on it is damaged
             broker.logger.error("a batch could not be written: %s", error)
             responses.append(_refusal(data.index, Refused(Error.KAFKA_STORAGE_ERROR, str(error))))
     return ProduceResponseTopic(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
@@ -78,8 +79,31 @@ def _topic(
 _NOWHERE: dict[int, Partition] = {}
 
 
+def _append_looking_inside(
+    broker: "Broker",
+    call: Call,
+    acks: int,
+    partition: Partition,
+    data: ProduceRequestPartition,
+    unsynced: list[Partition],
+) -> ProduceResponsePartition:
+    """Where records must be looked at, a request may not bring more of that than the others can wait for."""
+    if call.effort > EFFORT_MAX:
+        raise Refused(Error.REQUEST_TIMED_OUT, "There is too much to look at in one request; send the rest again.")
+    before = partition.log.effort
+    try:
+        return _append(broker, call, acks, partition, data, unsynced)
+    finally:
+        call.effort += partition.log.effort - before
+
+
 def _append(
-    broker: "Broker", acks: int, partition: Partition, data: ProduceRequestPartition, unsynced: list[Partition]
+    broker: "Broker",
+    call: Call,
+    acks: int,
+    partition: Partition,
+    data: ProduceRequestPartition,
+    unsynced: list[Partition],
 ) -> ProduceResponsePartition:
     batch = data.records
     if not isinstance(batch, memoryview):
