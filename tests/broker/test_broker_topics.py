@@ -181,10 +181,26 @@ def test_topics_are_there_after_a_restart() -> None:
     harness = Harness()
     harness.topic("t", partitions=2, retention_ms=1000)
     topic = harness.broker.image.topics[TopicName("t")]
-    harness.kill()
+    harness.stop()
     harness.start()
     assert harness.broker.image.topics[TopicName("t")] == topic
     assert harness.partition("t", 1).log.config.retention_ms == 1000
+
+
+def test_a_new_leader_epoch_begins_after_a_crash_and_not_after_a_clean_stop() -> None:
+    """What a crash took was written in the old epoch; what is written instead must not look like it."""
+    harness = Harness()
+    harness.topic("t")
+    harness.append("t", b"before")
+    harness.stop()
+    harness.start()
+    assert harness.partition("t").leader_epoch == 0
+    harness.kill()
+    harness.start()
+    assert harness.partition("t").leader_epoch == 1
+    harness.append("t", b"after")
+    assert harness.partition("t").log.end_offset_for(0) == (0, 1)
+    assert harness.partition("t").log.end_offset_for(1) == (1, 2)
 
 
 @pytest.mark.parametrize("room", [PARTITIONS_PER_REQUEST_MAX + 5, 1])

@@ -182,6 +182,24 @@ def add_partitions(topic: TopicInfo, added: Sequence[tuple[NodeId, ...]]) -> lis
     ]
 
 
+def begin_epochs(image: MetadataImage, node: NodeId) -> list[StoreOp]:
+    """A new leader epoch for every partition that *node* leads, because its logs may have lost their unsynced ends.
+
+    What is written from now on then differs from what was lost, and a client that read the lost part can tell (KIP-320).
+    """
+    return [
+        Set(
+            layout.partition_path(topic.name, partition.index),
+            layout.partition_data(
+                leader=node, leader_epoch=partition.leader_epoch + 1, isr=partition.isr, controller_epoch=0
+            ),
+        )
+        for topic in image.topics.values()
+        for partition in topic.partitions
+        if partition.leader == node
+    ]
+
+
 def set_config(image: MetadataImage, path: str, config: Mapping[str, str]) -> list[StoreOp]:
     """Replace all settings of one topic or broker."""
     if path in image.versions:

@@ -11,13 +11,13 @@ from errno import EADDRNOTAVAIL
 from cordwood.broker.broker import Broker
 from cordwood.broker.replicas import Replicas
 from cordwood.broker.settings import Settings
-from cordwood.cluster.controller import new_uuid
+from cordwood.cluster.controller import begin_epochs, new_uuid
 from cordwood.cluster.image import MetadataImage
 from cordwood.cluster.layout import CLUSTER_ID, cluster_id_data, uuid_text
 from cordwood.config import BrokerConfig, parse_properties
 from cordwood.errors import ConfigError
 from cordwood.ids import NodeId
-from cordwood.log.directory import LogDirectory
+from cordwood.log.directory import CLEAN_STOP, LogDirectory
 from cordwood.ports import Create
 from cordwood.run.clock import now
 from cordwood.run.data_directory import IDENTITY, DirectoryLock, Identity
@@ -65,6 +65,8 @@ class Node:
             entropy = random.SystemRandom()
             disk = RealDisk(directory)
             store, image = self._metadata(directory, entropy, disk)
+            if not disk.exists(CLEAN_STOP):
+                image.apply(store.multi(begin_epochs(image, NodeId(self._config.node_id))))
             settings = Settings(self._static, image, self._config.node_id, self._logger)
             logs = LogDirectory(
                 disk,

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from cordwood.broker.broker import Broker
 from cordwood.broker.replicas import Replicas
 from cordwood.broker.settings import Settings
-from cordwood.cluster.controller import new_uuid
+from cordwood.cluster.controller import begin_epochs, new_uuid
 from cordwood.cluster.image import MetadataImage
 from cordwood.cluster.layout import CLUSTER_ID, cluster_id_data, uuid_text
 from cordwood.config import BrokerConfig
 from cordwood.ids import NodeId
-from cordwood.log.directory import LogDirectory
+from cordwood.log.directory import CLEAN_STOP, LogDirectory
 from cordwood.ports import Create, Disk, Entropy, Instant, Logger, MetadataStore
 
 DIRECTORY_NAME = "/simulated"
@@ -25,6 +25,8 @@ def open_broker(
     image.apply(store.load())
     if not image.cluster_id:
         image.apply(store.multi([Create(CLUSTER_ID, cluster_id_data(uuid_text(new_uuid(entropy))))]))
+    if not disk.exists(CLEAN_STOP):
+        image.apply(store.multi(begin_epochs(image, NodeId(node_id))))
     settings = Settings(dict(static), image, node_id, logger)
     logs = LogDirectory(disk, decompressed_bytes_max=settings.config.max_decompressed_message_bytes, logger=logger)
     replicas = Replicas(logs, NodeId(node_id), DIRECTORY_NAME, logger)
