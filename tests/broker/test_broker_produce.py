@@ -443,3 +443,16 @@ def test_what_a_dead_process_left_unsynced_is_synced_before_it_is_served() -> No
     harness.lose_power()
     harness.start()
     assert read(harness.connect().ask(fetch(("t", 0, 0)), 12, FetchResponse)) == {("t", 0): [b"a"]}
+
+
+def test_a_damaged_first_batch_keeps_no_new_records_out() -> None:
+    harness = Harness()
+    harness.topic("t")
+    harness.append("t", b"one")
+    harness.append("t", b"two")
+    harness.stop()
+    harness.start()
+    segment = harness.partition("t").log.segments[0]
+    harness.damage(f"{segment._directory}/00000000000000000000.log", 16)
+    answer = produced(harness.connect().ask(produce("t", batch(b"three")), 9, ProduceResponse))
+    assert answer.error_code in (Error.NONE, Error.KAFKA_STORAGE_ERROR)
