@@ -1,11 +1,16 @@
 """Well-formed requests that ask for too much, name the same thing many times, or count on a mistake."""
 
+import cramjam
 import pytest
 
 from attacks.arena import MIB, create_topic, fetch_request, produced
 from cordwood.broker.fetch_sessions import PARTITIONS_MAX
 from cordwood.errors import Error
 from cordwood.wire.messages import (
+    DeleteRecordsRequest,
+    DeleteRecordsRequestPartition,
+    DeleteRecordsRequestTopic,
+    DeleteRecordsResponse,
     DescribeConfigsRequest,
     DescribeConfigsRequestResource,
     DescribeConfigsResponse,
@@ -80,6 +85,18 @@ def test_offsets_asked_for_twice_are_refused_soon(client: RawClient, topic: str)
     request = ListOffsetsRequest(topics=[ListOffsetsRequestTopic(name=topic, partitions=wanted)])
     answer = client.ask(request, ListOffsetsResponse)
     assert {partition.error_code for partition in answer.topics[0].partitions} == {Error.INVALID_REQUEST}
+
+
+def test_records_deleted_one_by_one_in_one_request_keep_nobody_waiting(client: RawClient, topic: str) -> None:
+    """A compressed batch may claim any number of records, so offsets to delete cost nothing."""
+    create_topic(client, topic, {"retention.ms": -1})
+    payload = bytes(cramjam.gzip.compress(b"nothing"))
+    batch = altered(values_batch(b"x"), payload, attributes=1, record_count=10**6, last_offset_delta=10**6 - 1)
+    assert produced(client, topic, batch).error_code == Error.NONE
+    wanted = [DeleteRecordsRequestPartition(offset=offset) for offset in range(50_000)]
+    request = DeleteRecordsRequest(topics=[DeleteRecordsRequestTopic(name=topic, partitions=wanted)])
+    answer = client.ask(request, DeleteRecordsResponse)
+    assert [(p.error_code, p.low_watermark) for p in answer.topics[0].partitions] == [(0, 49_999)]
 
 
 # ---------------------------------------------------------------------- fetch

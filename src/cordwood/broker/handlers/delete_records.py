@@ -8,7 +8,6 @@ from cordwood.errors import Error, Refused, StorageError
 from cordwood.ids import TopicName
 from cordwood.wire.messages import (
     DeleteRecordsRequest,
-    DeleteRecordsRequestPartition,
     DeleteRecordsResponse,
     DeleteRecordsResponsePartition,
     DeleteRecordsResponseTopic,
@@ -21,31 +20,29 @@ HIGH_WATERMARK = -1
 
 
 def handle(broker: "Broker", call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    wanted: dict[TopicName, dict[int, int]] = {}
+    for topic in request.topics:  # of what is named twice the last counts, as in Kafka
+        wanted.setdefault(TopicName(topic.name), {}).update({p.partition_index: p.offset for p in topic.partitions})
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsResponseTopic(
-                name=topic.name, partitions=[_answer(broker, TopicName(topic.name), p) for p in topic.partitions]
+                name=name, partitions=[_answer(broker, name, index, offset) for index, offset in offsets.items()]
             )
-            for topic in request.topics
+            for name, offsets in wanted.items()
         ]
     )
 
 
-def _answer(
-    broker: "Broker", topic: TopicName, wanted: DeleteRecordsRequestPartition
-) -> DeleteRecordsResponsePartition:
+def _answer(broker: "Broker", topic: TopicName, index: int, offset: int) -> DeleteRecordsResponsePartition:
     try:
-        low = _delete(broker, topic, wanted.partition_index, wanted.offset)
+        low = _delete(broker, topic, index, offset)
     except Refused as refusal:
-        return DeleteRecordsResponsePartition(
-            partition_index=wanted.partition_index, low_watermark=-1, error_code=refusal.error
-        )
+        return DeleteRecordsResponsePartition(partition_index=index, low_watermark=-1, error_code=refusal.error)
     except StorageError as error:
         broker.logger.error("records could not be deleted: %s", error)
-        return DeleteRecordsResponsePartition(
-            partition_index=wanted.partition_index, low_watermark=-1, error_code=Error.KAFKA_STORAGE_ERROR
-        )
-    return DeleteRecordsResponsePartition(partition_index=wanted.partition_index, low_watermark=low)
+        error_code = Error.KAFKA_STORAGE_ERROR
+        return DeleteRecordsResponsePartition(partition_index=index, low_watermark=-1, error_code=error_code)
+    return DeleteRecordsResponsePartition(partition_index=index, low_watermark=low)
 
 
 def _delete(broker: "Broker", topic: TopicName, index: int, offset: int) -> int:
