@@ -456,3 +456,17 @@ def test_a_damaged_first_batch_keeps_no_new_records_out() -> None:
     harness.damage(f"{segment._directory}/00000000000000000000.log", 16)
     answer = produced(harness.connect().ask(produce("t", batch(b"three")), 9, ProduceResponse))
     assert answer.error_code in (Error.NONE, Error.KAFKA_STORAGE_ERROR)
+
+
+def test_what_lies_behind_damage_after_a_clean_stop_is_kept() -> None:
+    harness = Harness()
+    harness.topic("t")
+    for value in (b"one", b"two", b"three"):
+        harness.append("t", value)
+    harness.stop()
+    path = "t-0/00000000000000000000.log"
+    whole = harness.disk.read(path)
+    harness.damage(path, 16)
+    harness.start()
+    kept = harness.disk.read(path + ".damaged")
+    assert (len(kept), kept[17:]) == (len(whole), whole[17:])

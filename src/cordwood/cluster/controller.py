@@ -185,7 +185,7 @@ def add_partitions(topic: TopicInfo, added: Sequence[tuple[NodeId, ...]]) -> lis
 def begin_epochs(image: MetadataImage, node: NodeId) -> list[StoreOp]:
     """A new leader epoch for every partition that *node* leads, because its logs may have lost their unsynced ends.
 
-    What is written from now on then differs from what was lost, and a client that read the lost part can tell (KIP-320).
+    What is written from now on then differs from what was lost, and a client that read that can tell (KIP-320).
     """
     return [
         Set(

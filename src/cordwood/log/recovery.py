@@ -22,6 +22,8 @@ from .segment import RELATIVE_OFFSET_MAX, Segment
 from .snapshot import SnapshotFiles
 
 DECOMPRESSED_BYTES_MAX = 64 << 20
+DAMAGED = ".damaged"
+_COPIED_BYTES = 1 << 20
 
 
 def open_log(
@@ -60,11 +62,13 @@ class _Opening:
         """What the file of epochs says; None if it can not be read."""
         self._producers = Producers()
         self._snapshots = SnapshotFiles(disk, directory)
+        self._stopped_cleanly = False
         self._unsynced: list[Syncable] = []
 
     def open(self, *, clean: bool, recovery_point: int, log_start_offset: int) -> LogState:
         self._load_files()
         self._drop_before(log_start_offset)
+        self._stopped_cleanly = clean
         end_offset = self._trusted_end() if clean else None
         trusted = end_offset is not None
         first = self._number_of(recovery_point)
@@ -187,6 +191,8 @@ class _Opening:
                     self._epochs.assign(header.leader_epoch, header.base_offset)
         except CorruptData as error:
             self._say("%s: %s; the log is cut at offset %d", self._directory, error, self._producers.end_offset)
+            if self._stopped_cleanly:
+                self._keep_rest(segment, end)
             segment.cut()
             return False
         if next_base is None or next_base == self._producers.end_offset:
@@ -194,6 +200,17 @@ class _Opening:
         # A segment begins where the one before it ended, unless the offsets leap further than an index can count. Any
         # other gap means that the end of this segment never reached the disk.
         return next_base - segment.base_offset > RELATIVE_OFFSET_MAX
+
+    def _keep_rest(self, segment: Segment, end: int) -> None:
+        """A crash tears the end of a log. Damage after a clean stop is something else: what follows may be whole."""
+        path = segment.path(LOG) + DAMAGED
+        copy = self._disk.open(path, create=True)
+        copy.truncate(0)
+        for position in range(segment.size, end, _COPIED_BYTES):
+            copy.append(segment.file.read(position, min(_COPIED_BYTES, end - position)))
+        copy.sync()
+        copy.close()
+        self._say("what was cut off is kept in %s, %d bytes", path, end - segment.size)
 
     def _check_order(self, header: BatchHeader, segment: Segment, next_base: int | None) -> None:
         if header.base_offset < self._producers.end_offset:
