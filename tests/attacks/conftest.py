@@ -1,12 +1,20 @@
 """One broker for each file of attacks."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from attacks.arena import SETTINGS, Arena
 from support.process import BrokerProcess
 from support.raw import RawClient
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the attacks of one file on one worker: they share its broker."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,8 @@ from cordwood.wire.messages import (
     AlterConfigsRequestConfig,
     AlterConfigsRequestResource,
     AlterConfigsResponse,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
     CreatePartitionsRequest,
     CreatePartitionsRequestTopic,
     CreatePartitionsResponse,
@@ -132,6 +134,8 @@ def test_a_topic_asked_for_twice_is_created_once(client: RawClient, topic: str) 
 def test_no_client_forges_a_log_line(broker: BrokerProcess, forged: str) -> None:
     """The name of a client, of its software, of a topic, of a setting: none of them makes a new line in the log."""
     with RawClient(broker.bootstrap) as client:
+        software = ApiVersionsRequest(client_software_name=forged, client_software_version=forged)
+        assert client.ask(software, ApiVersionsResponse).error_code == Error.INVALID_REQUEST
         create_topic(client, forged, {forged: forged})
         client.send(MetadataRequest(topics=[MetadataRequestTopic(name=forged)]), client_id=forged)
         client.receive_frame()

@@ -20,7 +20,7 @@ INITIAL_EPOCH = 0
 NO_SESSION = 0
 _EPOCH_MAX = (1 << 31) - 1
 
-PARTITIONS_MAX = 250_000
+PARTITIONS_MAX = 150_000
 """Of all sessions together: a third of a kilobyte each. A reader that finds no room is served without a session."""
 
 TopicKey = TopicId | TopicName
