@@ -14,6 +14,9 @@ from cordwood.wire.messages import (
     DescribeConfigsRequest,
     DescribeConfigsRequestResource,
     DescribeConfigsResponse,
+    DescribeLogDirsRequest,
+    DescribeLogDirsRequestTopic,
+    DescribeLogDirsResponse,
     DescribeProducersRequest,
     DescribeProducersRequestTopic,
     DescribeProducersResponse,
@@ -31,7 +34,7 @@ from cordwood.wire.messages import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from support.batches import FETCH_VERSION, altered, values_batch
+from support.batches import FETCH_VERSION, PRODUCE_VERSION, altered, produce, values_batch
 from support.process import BrokerProcess
 from support.raw import RawClient, crowd, encoded
 
@@ -85,6 +88,19 @@ def test_offsets_asked_for_twice_are_refused_soon(client: RawClient, topic: str)
     request = ListOffsetsRequest(topics=[ListOffsetsRequestTopic(name=topic, partitions=wanted)])
     answer = client.ask(request, ListOffsetsResponse)
     assert {partition.error_code for partition in answer.topics[0].partitions} == {Error.INVALID_REQUEST}
+
+
+def test_sizes_asked_for_thousands_of_times_keep_nobody_waiting(client: RawClient, topic: str) -> None:
+    """The size of a partition is the sum of its segments', and a topic may have one with every batch."""
+    create_topic(client, topic, {"segment.index.bytes": 4, "retention.ms": -1})
+    frame = encoded(produce(topic, values_batch(b"x")), version=PRODUCE_VERSION)
+    for _ in range(10):
+        client.send_bytes(frame * 100)
+        for _ in range(100):
+            client.receive_frame()
+    wanted = DescribeLogDirsRequestTopic(topic=topic, partitions=[0] * 90_000)
+    answer = client.ask(DescribeLogDirsRequest(topics=[wanted]), DescribeLogDirsResponse)
+    assert len(answer.results[0].topics[0].partitions) == 1
 
 
 def test_records_deleted_one_by_one_in_one_request_keep_nobody_waiting(client: RawClient, topic: str) -> None:

@@ -95,6 +95,19 @@ def test_topics_by_asking_are_limited_too(client: RawClient, broker: BrokerProce
     assert len(list(broker.data.glob("by-asking-*"))) <= 1000
 
 
+def test_thousands_of_names_that_might_collide_keep_nobody_waiting(client: RawClient, topic: str) -> None:
+    """Whether a name collides must not cost a look at all others."""
+    for number in range(2):
+        topics = [
+            CreateTopicsRequestTopic(name=f"{topic}_{number}_{index}", num_partitions=1, replication_factor=1)
+            for index in range(1500)
+        ]
+        answer = client.ask(CreateTopicsRequest(topics=topics, validate_only=number == 1), CreateTopicsResponse)
+        assert {outcome.error_code for outcome in answer.topics} == {Error.NONE}
+    gone = [DeleteTopicsRequestTopic(name=f"{topic}_0_{index}") for index in range(1500)]
+    client.ask(DeleteTopicsRequest(topics=gone), DeleteTopicsResponse)
+
+
 def test_a_thousand_partitions_are_created_and_deleted(client: RawClient, broker: BrokerProcess, topic: str) -> None:
     files = broker.open_files
     assert create_topic(client, topic, partitions=1000).error_code == Error.NONE

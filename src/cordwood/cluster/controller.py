@@ -62,7 +62,7 @@ def plan_topic(
     topic = check_name(name)
     if topic in image.topics:
         raise Refused(Error.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
-    other = collision(topic, image.topics)
+    other = collision(topic, image.similar(topic))
     if other is not None:
         raise Refused(
             Error.INVALID_TOPIC, f"Topic '{topic}' collides with existing topic '{other}': '.' and '_' count as one."

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from cordwood.cluster import layout
+from cordwood.cluster.topic_names import folded
 from cordwood.ids import NodeId, TopicId, TopicName
 from cordwood.ports import Node
 
@@ -73,10 +74,15 @@ class MetadataImage:
         self.last_producer_id = -1
         self.versions: dict[str, int] = {}
         self._early_configs: dict[TopicName, dict[str, str]] = {}
+        self._similar: dict[str, dict[TopicName, None]] = {}
 
     def topic_by_id(self, topic_id: TopicId) -> TopicInfo | None:
         name = self.topic_names.get(topic_id)
         return self.topics[name] if name is not None else None
+
+    def similar(self, name: TopicName) -> list[TopicName]:
+        """The topics whose names are the same, or differ in '.' against '_' alone."""
+        return list(self._similar.get(folded(name), ()))
 
     def apply(self, changed: Iterable[Node], deleted: Iterable[str] = ()) -> Delta:
         """Take in nodes as they now are, and the paths of nodes that are gone."""
@@ -117,6 +123,7 @@ class MetadataImage:
             case ["brokers", "topics", topic]:
                 gone = self.topics.pop(TopicName(topic), None)
                 if gone is not None:
+                    self._forget_similar(gone.name)
                     del self.topic_names[gone.id]
                     for partition in gone.partitions:
                         self.versions.pop(layout.partition_path(gone.name, partition.index), None)
@@ -141,11 +148,18 @@ class MetadataImage:
             topic = TopicInfo(name, topic_id, [], self._early_configs.pop(name, {}))
             self.topics[name] = topic
             self.topic_names[topic_id] = name
+            self._similar.setdefault(folded(name), {})[name] = None
         for index, replicas in enumerate(assignment):
             if index < len(topic.partitions):
                 topic.partitions[index].replicas = replicas
             else:
                 topic.partitions.append(PartitionInfo(index, replicas))
+
+    def _forget_similar(self, name: TopicName) -> None:
+        names = self._similar[folded(name)]
+        del names[name]
+        if not names:
+            del self._similar[folded(name)]
 
     def _set_partition(self, topic: TopicName, index: int, data: bytes) -> None:
         partition = self.topics[topic].partitions[index]
@@ -163,6 +177,7 @@ class MetadataImage:
 
     def check(self) -> None:
         assert {topic.id: name for name, topic in self.topics.items()} == self.topic_names
+        assert sorted(name for names in self._similar.values() for name in names) == sorted(self.topics)
         for topic in self.topics.values():
             for index, partition in enumerate(topic.partitions):
                 assert partition.index == index

@@ -33,5 +33,9 @@ def collision(name: TopicName, others: Iterable[TopicName]) -> TopicName | None:
     """Another topic whose name differs only in '.' against '_': both would be one name in metrics."""
     if "." not in name and "_" not in name:
         return None
-    folded = name.replace(".", "_")
-    return next((other for other in others if other != name and other.replace(".", "_") == folded), None)
+    return next((other for other in others if other != name and folded(other) == folded(name)), None)
+
+
+def folded(name: str) -> str:
+    """What a name is in metrics, where '.' and '_' count as one."""
+    return name.replace(".", "_")

@@ -48,7 +48,7 @@ def _wanted(broker: "Broker", request: DescribeLogDirsRequest) -> dict[TopicName
     if request.topics is None:
         return {name: sorted(partitions) for name, partitions in here.items()}
     return {
-        TopicName(topic.topic): [index for index in topic.partitions if index in here[TopicName(topic.topic)]]
+        TopicName(topic.topic): sorted(here[TopicName(topic.topic)].keys() & set(topic.partitions))
         for topic in request.topics
         if topic.topic in here
     }
