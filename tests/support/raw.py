@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from struct import Struct
 from types import TracebackType
 from typing import Self, TypeVar
@@ -99,7 +99,8 @@ class RawClient:
         self._socket.close()
 
     def finish_sending(self) -> None:
-        self._socket.shutdown(socket.SHUT_WR)
+        with suppress(OSError):  # it may have been closed already
+            self._socket.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
         self._socket.close()
