@@ -1,7 +1,7 @@
 """Records inside batches: ours against others' readers and writers, and against nonsense."""
 
 import pytest
-from aiokafka.record.default_records import (  # type: ignore[import-untyped]
+from aiokafka.record.default_records import (
     DefaultRecordBatch,
     DefaultRecordBatchBuilder,
 )
