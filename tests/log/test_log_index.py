@@ -75,15 +75,15 @@ def test_what_was_flushed_is_loaded_and_goes_on_growing() -> None:
 def test_little_is_written_and_little_is_held() -> None:
     disk = SimDisk(Random(1))
     index = offset_index(disk, "index")
-    for number in range(31):
+    for number in range(127):
         index.add(number, number)
     assert not disk.exists("index")
-    index.add(31, 31)
-    assert len(disk.read("index")) == 32 * 8
-    for number in range(32, 100_000):
+    index.add(127, 127)
+    assert len(disk.read("index")) == 128 * 8
+    for number in range(128, 100_000):
         index.add(number, number)
     index.last_at_most(500)
-    assert len(index._tail) < 32
+    assert len(index._tail) < 128
     assert len(index._block) <= 512 * 8
 
 

@@ -21,7 +21,7 @@ from .checkpoint import WrittenFile
 OFFSET_ENTRY = Struct(">ii")
 TIME_ENTRY = Struct(">qi")
 
-_GROUP = 32
+_GROUP = 128
 _BLOCK = 512
 
 
