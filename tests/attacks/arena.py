@@ -66,7 +66,7 @@ class Bystander:
         self._stop = Event()
         self._failure: BaseException | None = None
         self.forget_slowest()
-        create_topic(self._client, self.TOPIC)
+        create_topic(self._client, self.TOPIC, {"retention.ms": -1})  # its records are from 1970
         self._thread = Thread(target=self._write_on, name="bystander", daemon=True)
         self._thread.start()
 
