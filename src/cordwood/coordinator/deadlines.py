@@ -1,0 +1,89 @@
+"""Deadlines as data: a key names what is due and for whom; the state machine knows what to do then.
+
+Setting one again is as cheap as a dictionary entry, since heartbeats do it all the time: the heap keeps the old time,
+and whoever comes up too early goes back with the time that is now right.
+
+Invariant (``check``): every deadline has one place in the heap, at its time or earlier.
+"""
+
+import heapq
+from collections.abc import Hashable, Iterator
+from typing import Generic, TypeVar
+
+SPARE_PLACES = 1000
+"""So many places in the heap may be of deadlines that were cancelled or set anew, beyond one for each deadline."""
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Deadlines(Generic[K]):
+    """At most one deadline for each key, on the monotonic clock."""
+
+    def __init__(self) -> None:
+        self._due_ms: dict[K, int] = {}
+        self._queued_ms: dict[K, int] = {}
+        self._heap: list[tuple[int, int, K]] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._due_ms)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._due_ms
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._due_ms)
+
+    def get(self, key: K) -> int | None:
+        return self._due_ms.get(key)
+
+    def set(self, key: K, due_ms: int) -> None:
+        self._due_ms[key] = due_ms
+        queued_ms = self._queued_ms.get(key)
+        if queued_ms is None or due_ms < queued_ms:
+            self._queue(key, due_ms)
+
+    def cancel(self, key: K) -> None:
+        """It may be gone already. Its place in the heap is given up when its time comes, or they get too many."""
+        self._due_ms.pop(key, None)
+        if len(self._heap) > 2 * len(self._due_ms) + SPARE_PLACES:
+            self._rebuild()
+
+    def earliest(self) -> int | None:
+        """When to look again: no deadline comes before it."""
+        return self._heap[0][0] if self._heap else None
+
+    def pop_due(self, now_ms: int) -> K | None:
+        """Take out the key that is due first, if one is."""
+        heap = self._heap
+        while heap and heap[0][0] <= now_ms:
+            queued_ms, _, key = heapq.heappop(heap)
+            if self._queued_ms.get(key) != queued_ms:
+                continue  # it was set again to an earlier time, and has a later entry
+            del self._queued_ms[key]
+            due_ms = self._due_ms.get(key)
+            if due_ms is None:
+                continue
+            if due_ms <= now_ms:
+                del self._due_ms[key]
+                return key
+            self._queue(key, due_ms)
+        return None
+
+    def _rebuild(self) -> None:
+        self._heap.clear()
+        self._queued_ms.clear()
+        for key, due_ms in self._due_ms.items():
+            self._queue(key, due_ms)
+
+    def _queue(self, key: K, due_ms: int) -> None:
+        self._count += 1
+        self._queued_ms[key] = due_ms
+        heapq.heappush(self._heap, (due_ms, self._count, key))
+
+    def check(self) -> None:
+        entries = {(queued_ms, key) for queued_ms, _, key in self._heap}
+        for key, due_ms in self._due_ms.items():
+            queued_ms = self._queued_ms[key]
+            assert queued_ms <= due_ms
+            assert (queued_ms, key) in entries

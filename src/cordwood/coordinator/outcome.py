@@ -1,0 +1,50 @@
+"""What a handler of a state machine returns: records to write, and replies that leave once those are committed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from cordwood.errors import Refused
+
+
+class StateRecord(NamedTuple):
+    """A change of the state: what it is about, and how that is from now on. No value: it is no more."""
+
+    key: object
+    value: object | None
+
+
+class Caller(Protocol):
+    """Who asked, and the way back. A handler may keep it and answer when a later event brings the answer."""
+
+    @property
+    def client_id(self) -> str: ...
+
+    @property
+    def client_host(self) -> str: ...
+
+    @property
+    def api_version(self) -> int: ...
+
+    def reply(self, response: object, /) -> None: ...
+
+    def refuse(self, refusal: Refused, /) -> None:
+        """Answer with an error, in the shape that the API has for it."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Records and replies. The records are written as one batch, all or none.
+
+    If they can not be written, *failed* is told, which may undo what it prepared outside of the durable state and must
+    answer those in *replies*; without it they are all refused.
+    """
+
+    records: list[StateRecord] = field(default_factory=list)
+    replies: list[tuple[Caller, object]] = field(default_factory=list)
+    failed: Callable[[Refused], None] | None = None
+
+
+def answer(caller: Caller, response: object, *records: StateRecord) -> Outcome:
+    """The usual outcome: one reply, with what it rests on."""
+    return Outcome(list(records), [(caller, response)])

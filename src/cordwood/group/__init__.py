@@ -1,0 +1,1 @@
+"""Consumer groups of both protocols, and the offsets they commit: a state machine for ``coordinator``."""

@@ -1,0 +1,14 @@
+"""The classic group protocol: members join, one of them assigns, all are told (JoinGroup, SyncGroup, …)."""
+
+from cordwood.coordinator.outcome import Outcome
+from cordwood.group.state import GroupState
+from cordwood.group.tables import Apply, Expired
+from cordwood.ports import Instant
+
+APPLY: Apply = {}
+EXPIRED: Expired = {}
+
+
+def loaded(state: GroupState, now: Instant) -> Outcome:
+    """Set the deadlines of what was found."""
+    return Outcome()

@@ -1,0 +1,50 @@
+"""The state machine of the groups of one partition of ``__consumer_offsets``.
+
+Its handlers live beside it, one package for each concern, as functions of (state, request, caller, now) that return an
+``Outcome``. Two tables tie them together: ``_APPLY`` says how each kind of record changes the state, ``_EXPIRED`` what
+happens when a deadline comes.
+"""
+
+from cordwood.coordinator.deadlines import Deadlines
+from cordwood.coordinator.outcome import Outcome, StateRecord
+from cordwood.group import classic, consumer, offsets
+from cordwood.group.state import GroupState
+from cordwood.group.stored import decode_record, encode_record
+from cordwood.group.tables import Apply, Expired
+from cordwood.ports import Instant
+
+_APPLY: Apply = {**offsets.APPLY, **classic.APPLY, **consumer.APPLY}
+_EXPIRED: Expired = {**offsets.EXPIRED, **classic.EXPIRED, **consumer.EXPIRED}
+
+
+class GroupMachine:
+    """A ``Machine`` over the groups of a shard."""
+
+    def __init__(self, state: GroupState) -> None:
+        self.state = state
+
+    @property
+    def deadlines(self) -> Deadlines[object]:
+        return self.state.deadlines
+
+    def encode(self, record: StateRecord, /) -> tuple[bytes, bytes | None]:
+        return encode_record(record)
+
+    def decode(self, key: bytes, value: bytes | None, /) -> StateRecord | None:
+        return decode_record(key, value)
+
+    def apply(self, record: StateRecord, /) -> None:
+        _APPLY[type(record.key)](self.state, record.key, record.value)
+
+    def loaded(self, now: Instant, /) -> Outcome:
+        """Every group found sets its own deadlines; the outcome may repair what an older broker left half done."""
+        outcome = Outcome()
+        for part in (offsets, classic, consumer):
+            outcome.records += part.loaded(self.state, now).records
+        return outcome
+
+    def expired(self, key: object, now: Instant, /) -> Outcome:
+        return _EXPIRED[type(key)](self.state, key, now)
+
+    def check(self) -> None:
+        self.state.check()

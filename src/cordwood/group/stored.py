@@ -1,0 +1,255 @@
+"""What the internal topic ``__consumer_offsets`` holds: Kafka's keys and values, so that its tools can read them.
+
+A key begins with two bytes that tell its kind, a value with two bytes that tell its version.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from struct import Struct
+from uuid import UUID
+
+from cordwood.coordinator.outcome import StateRecord
+from cordwood.errors import CorruptData, ProtocolError
+from cordwood.wire import decode, encode
+from cordwood.wire.types import i8, i32, i64, message, v
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+@message(versions="0-1")
+class OffsetCommitKey:
+    group: str = ""
+    topic: str = ""
+    partition: i32 = 0
+
+
+@message(versions="0-4", flexible="4+")
+class OffsetCommitValue:
+    """How far a group has read a partition."""
+
+    offset: i64 = 0
+    leader_epoch: i32 = v("3+", default=-1)
+    metadata: str = ""
+    commit_timestamp: i64 = 0
+    expire_timestamp: i64 = v("1", default=-1)
+    topic_id: UUID = v("4+", tag=0)
+
+
+@message(versions="2")
+class GroupMetadataKey:
+    group: str = ""
+
+
+@message
+class GroupMetadataMember:
+    member_id: str = ""
+    group_instance_id: str | None = v("3+")
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout: i32 = v("1+", default=-1)
+    session_timeout: i32 = 0
+    subscription: bytes = b""
+    assignment: bytes = b""
+
+
+@message(versions="0-4", flexible="4+")
+class GroupMetadataValue:
+    """A generation of a group of the classic protocol."""
+
+    protocol_type: str = ""
+    generation: i32 = 0
+    protocol: str | None = None
+    leader: str | None = None
+    current_state_timestamp: i64 = v("2+", default=-1)
+    members: list[GroupMetadataMember] = v()
+
+
+@message(versions="3")
+class ConsumerGroupMetadataKey:
+    group_id: str = ""
+
+
+@message(versions="0", flexible="0+")
+class ConsumerGroupMetadataValue:
+    """The epoch of a group of the consumer protocol, and of which topics' metadata it is."""
+
+    epoch: i32 = 0
+    metadata_hash: i64 = v("0+", tag=0)
+
+
+@message(versions="4")
+class ConsumerGroupPartitionMetadataKey:
+    """Written by Kafka before 4.1. Here it is deleted where it is found."""
+
+    group_id: str = ""
+
+
+@message(versions="5")
+class ConsumerGroupMemberMetadataKey:
+    group_id: str = ""
+    member_id: str = ""
+
+
+@message
+class ClassicProtocol:
+    name: str = ""
+    metadata: bytes = b""
+
+
+@message
+class ClassicMemberMetadata:
+    """What is known of a member of a consumer group that speaks the classic protocol."""
+
+    session_timeout_ms: i32 = 0
+    supported_protocols: list[ClassicProtocol] = v()
+
+
+@message(versions="0", flexible="0+")
+class ConsumerGroupMemberMetadataValue:
+    """A member as it described itself."""
+
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topic_names: list[str] = v()
+    subscribed_topic_regex: str | None = None
+    rebalance_timeout_ms: i32 = -1
+    server_assignor: str | None = None
+    classic_member_metadata: ClassicMemberMetadata | None = v("0+", tag=0)
+
+
+@message(versions="6")
+class ConsumerGroupTargetAssignmentMetadataKey:
+    group_id: str = ""
+
+
+@message(versions="0", flexible="0+")
+class ConsumerGroupTargetAssignmentMetadataValue:
+    """Of which group epoch the target assignment is."""
+
+    assignment_epoch: i32 = 0
+    assignment_timestamp: i64 = v("0+", tag=0)
+
+
+@message(versions="7")
+class ConsumerGroupTargetAssignmentMemberKey:
+    group_id: str = ""
+    member_id: str = ""
+
+
+@message
+class TargetTopicPartitions:
+    topic_id: UUID = v()
+    partitions: list[i32] = v()
+
+
+@message(versions="0", flexible="0+")
+class ConsumerGroupTargetAssignmentMemberValue:
+    """What a member shall have."""
+
+    topic_partitions: list[TargetTopicPartitions] = v()
+
+
+@message(versions="8")
+class ConsumerGroupCurrentMemberAssignmentKey:
+    group_id: str = ""
+    member_id: str = ""
+
+
+@message
+class CurrentTopicPartitions:
+    topic_id: UUID = v()
+    partitions: list[i32] = v()
+    assignment_epochs: list[i32] | None = v("0+", tag=0)
+
+
+@message(versions="0", flexible="0+")
+class ConsumerGroupCurrentMemberAssignmentValue:
+    """What a member has, and what it must give up first."""
+
+    member_epoch: i32 = 0
+    previous_member_epoch: i32 = 0
+    state: i8 = 0
+    assigned_partitions: list[CurrentTopicPartitions] = v()
+    partitions_pending_revocation: list[CurrentTopicPartitions] = v()
+
+
+@message(versions="16")
+class ConsumerGroupRegularExpressionKey:
+    group_id: str = ""
+    regular_expression: str = ""
+
+
+@message(versions="0", flexible="0+")
+class ConsumerGroupRegularExpressionValue:
+    """The topics that a pattern matched, when, and in which version of the metadata."""
+
+    topics: list[str] = v()
+    version: i64 = 0
+    timestamp: i64 = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of record: its number, its classes, and the version in which values are written."""
+
+    number: int
+    key: type
+    value: type
+    written_version: int
+    versions: range
+
+
+KINDS = (
+    Kind(1, OffsetCommitKey, OffsetCommitValue, 3, range(5)),
+    Kind(2, GroupMetadataKey, GroupMetadataValue, 3, range(5)),
+    Kind(3, ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, 0, range(1)),
+    Kind(5, ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue, 0, range(1)),
+    Kind(6, ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue, 0, range(1)),
+    Kind(7, ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue, 0, range(1)),
+    Kind(8, ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue, 0, range(1)),
+    Kind(16, ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue, 0, range(1)),
+)
+_BY_NUMBER: Mapping[int, Kind] = {kind.number: kind for kind in KINDS}
+_BY_KEY: Mapping[type, Kind] = {kind.key: kind for kind in KINDS}
+_NUMBER = Struct(">h")
+
+
+def encode_record(record: StateRecord) -> tuple[bytes, bytes | None]:
+    """A change of the state as the key and value of a record."""
+    kind = _BY_KEY[type(record.key)]
+    key = _NUMBER.pack(kind.number) + encode(record.key, kind.number)
+    if record.value is None:
+        return key, None
+    version = kind.written_version
+    return key, _NUMBER.pack(version) + encode(record.value, version)
+
+
+def decode_record(key: bytes, value: bytes | None) -> StateRecord | None:
+    """The change that a record stands for; None for a kind that is not known here.
+
+    Raises:
+        CorruptData: the bytes are not what they should be.
+    """
+    if len(key) < _NUMBER.size:
+        raise CorruptData("a key of the offsets' topic is too short")
+    (number,) = _NUMBER.unpack_from(key)
+    kind = _BY_NUMBER.get(number or 1)  # 0 is how very old Kafkas wrote 1
+    if kind is None:
+        return None
+    try:
+        found: object = decode(kind.key, number, key[_NUMBER.size :])
+        return StateRecord(found, None if value is None else _decode_value(kind, value))
+    except ProtocolError as error:
+        raise CorruptData(f"a record of kind {number} makes no sense: {error}") from error
+
+
+def _decode_value(kind: Kind, value: bytes) -> object:
+    if len(value) < _NUMBER.size:
+        raise CorruptData("a value of the offsets' topic is too short")
+    (version,) = _NUMBER.unpack_from(value)
+    if version not in kind.versions:
+        raise CorruptData(f"{kind.value.__name__} has no version {version} here")
+    found: object = decode(kind.value, version, value[_NUMBER.size :])
+    return found
