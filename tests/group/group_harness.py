@@ -10,7 +10,6 @@ from random import Random
 from typing import Any, TypeVar
 
 from broker.harness import START, Lines
-
 from cordwood.cluster.image import MetadataImage, PartitionInfo, TopicInfo
 from cordwood.config import BrokerConfig
 from cordwood.coordinator.outcome import Outcome
