@@ -55,6 +55,10 @@ class Index:
         if self._stored and not self._grows(0, self._stored - 1):
             raise CorruptData(f"{self._path}: the entries do not grow")
 
+    def moved_to(self, path: str) -> None:
+        """The file has another name now."""
+        self._path = path
+
     def reset(self) -> None:
         """Begin anew, whatever the file holds, even if there is none."""
         self.forget()

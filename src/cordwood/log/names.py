@@ -6,8 +6,13 @@ TIME_INDEX = ".timeindex"
 TRANSACTION_INDEX = ".txnindex"
 SNAPSHOT = ".snapshot"
 DELETED = ".deleted"
-LEFTOVERS = (DELETED, ".cleaned", ".swap", ".tmp")
-"""Endings of files that an interrupted operation may have left behind. None of them holds anything that is missed."""
+CLEANED = ".cleaned"
+"""What compaction writes, until it is complete."""
+SWAP = ".swap"
+"""What compaction has written and is about to take the place of older segments. A crash does not stop that any more."""
+LEFTOVERS = (DELETED, CLEANED, SWAP, ".tmp")
+"""Endings of files that an interrupted operation may have left behind. When swaps are completed, see ``recovery``, none
+of them holds anything that is missed."""
 SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"

@@ -25,19 +25,21 @@ def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHea
         position += header.size
 
 
-def whole_batches(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+def whole_batches(
+    file: File, position: int, end: int, *, chunk_bytes: int = _BATCHES_CHUNK
+) -> Iterator[tuple[int, BatchHeader, memoryview]]:
     """Each batch with its position and header. The first one that is cut off or damaged raises ``CorruptData``."""
     data = memoryview(b"")
     start = position
     while position < end:
         if position - start + HEADER_SIZE > len(data):
-            data = memoryview(file.read(position, min(_BATCHES_CHUNK, end - position)))
+            data = memoryview(file.read(position, min(chunk_bytes, end - position)))
             start = position
         header = header_at(data, position - start)
         if header.size > end - position:
             raise CorruptData(f"the batch at {position} is cut off")
         if position - start + header.size > len(data):
-            data = memoryview(file.read(position, min(max(_BATCHES_CHUNK, header.size), end - position)))
+            data = memoryview(file.read(position, min(max(chunk_bytes, header.size), end - position)))
             start = position
         batch = data[position - start : position - start + header.size]
         check_counts(header)

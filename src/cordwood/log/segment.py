@@ -39,6 +39,7 @@ class Segment:
         "_bytes_since_entry",
         "_directory",
         "_disk",
+        "_ending",
         "_file",
         "_first_timestamp",
         "_index_interval_bytes",
@@ -58,13 +59,17 @@ class Segment:
         "size",
     )
 
-    def __init__(self, disk: Disk, directory: str, base_offset: int, *, index_interval_bytes: int, now_ms: int) -> None:
+    def __init__(
+        self, disk: Disk, directory: str, base_offset: int, *, index_interval_bytes: int, now_ms: int, ending: str = ""
+    ) -> None:
         self._disk = disk
         self._directory = directory
+        self._ending = ending
+        self.base_offset = base_offset
         self._index_interval_bytes = index_interval_bytes
         self._file: File | None = None
-        self._offsets: Index = offset_index(disk, self.path(OFFSET_INDEX, base_offset))
-        self._times: Index = time_index(disk, self.path(TIME_INDEX, base_offset))
+        self._offsets: Index = offset_index(disk, self.path(OFFSET_INDEX))
+        self._times: Index = time_index(disk, self.path(TIME_INDEX))
         self._indexes_loaded = True
         self._first_timestamp: int | None = None
         self._largest_timestamp = NO_TIMESTAMP
@@ -76,16 +81,20 @@ class Segment:
         self._roll_config: TopicConfig | None = None
         self._roll_bytes = 0
         self._roll_timestamp = NO_TIMESTAMP
-        self.base_offset = base_offset
         self.created_ms = now_ms
         self.size = 0
 
     @classmethod
     def create(
-        cls, disk: Disk, directory: str, base_offset: int, *, index_interval_bytes: int, now_ms: int
+        cls, disk: Disk, directory: str, base_offset: int, *, index_interval_bytes: int, now_ms: int, ending: str = ""
     ) -> "Segment":
-        """A new, empty segment. Files of that name that are there already are emptied."""
-        segment = cls(disk, directory, base_offset, index_interval_bytes=index_interval_bytes, now_ms=now_ms)
+        """A new, empty segment. Files of that name that are there already are emptied.
+
+        One whose names have another *ending* is no part of a log, until ``rename`` takes it off.
+        """
+        segment = cls(
+            disk, directory, base_offset, index_interval_bytes=index_interval_bytes, now_ms=now_ms, ending=ending
+        )
         segment._file = disk.open(segment.path(LOG), create=True)
         if segment._file.size:
             segment._file.truncate(0)
@@ -123,8 +132,8 @@ class Segment:
         self._load_indexes()
         return self._largest_timestamp, self._largest_timestamp_offset
 
-    def path(self, suffix: str, base_offset: int | None = None) -> str:
-        return f"{self._directory}/{file_name(self.base_offset if base_offset is None else base_offset, suffix)}"
+    def path(self, suffix: str) -> str:
+        return f"{self._directory}/{file_name(self.base_offset, suffix)}{self._ending}"
 
     def note(self, base_offset: int, last_offset: int, max_timestamp: int, size: int) -> None:
         """Take the next *size* bytes of the file, which were appended to it, for a batch."""
@@ -215,7 +224,7 @@ class Segment:
             and max_timestamp <= self._roll_timestamp
         ):
             return False
-        age_max_ms = config.segment_ms - self._jitter_ms(config)
+        age_max_ms = _age_max_ms(config) - self._jitter_ms(config)
         entries_left = min(
             config.segment_index_bytes // OFFSET_ENTRY.size - len(self._offsets),
             config.segment_index_bytes // TIME_ENTRY.size - 1 - len(self._times),
@@ -313,6 +322,19 @@ class Segment:
                 self._disk.rename(path, path + DELETED)
                 deleted.append(path + DELETED)
         return deleted
+
+    def rename(self, ending: str) -> None:
+        """Give the files another ending. The log file goes last: where it is, the indexes are."""
+        self.release_file()
+        for suffix, index in ((OFFSET_INDEX, self._offsets), (TIME_INDEX, self._times)):
+            index.moved_to(self._rename(suffix, ending))
+        self._rename(LOG, ending)
+        self._ending = ending
+
+    def _rename(self, suffix: str, ending: str) -> str:
+        path = f"{self._directory}/{file_name(self.base_offset, suffix)}{ending}"
+        self._disk.rename(self.path(suffix), path)
+        return path
 
     def written_file(self) -> Syncable:
         """The log file of a complete segment, to be synced."""
@@ -428,4 +450,10 @@ class Segment:
         if not config.segment_jitter_ms:
             return 0
         spread = sum(self._directory.encode()) * 2_654_435_761 + self.base_offset * 40_503
-        return spread % min(config.segment_jitter_ms, config.segment_ms)
+        return spread % min(config.segment_jitter_ms, _age_max_ms(config))
+
+
+def _age_max_ms(config: TopicConfig) -> int:
+    """What must be compacted after some time must be in a complete segment by then."""
+    compacts = "compact" in config.cleanup_policy
+    return min(config.segment_ms, config.max_compaction_lag_ms) if compacts else config.segment_ms

@@ -100,6 +100,11 @@ class SnapshotFiles:
         for offset in [o for o in self._offsets[:-1] if o not in offsets]:
             self._remove(offset)
 
+    def remove(self, offsets: Container[int]) -> None:
+        """Remove the snapshots of *offsets*, where there is no segment's beginning any more."""
+        for offset in [o for o in self._offsets if o in offsets]:
+            self._remove(offset)
+
     def take_unsynced(self) -> list[Syncable]:
         offsets, self._unsynced = self._unsynced, []
         return [WrittenFile(self._disk, self._path(offset)) for offset in offsets if offset in self._offsets]

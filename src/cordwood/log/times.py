@@ -62,6 +62,8 @@ def _record_at(
     segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int, limit: int, effort: Effort
 ) -> FoundOffset | None:
     """The first record of a batch that is young enough and not before the start."""
+    if not header.record_count:
+        return None  # compaction took them all
     try:
         batch = read_batch(segment.file, position, header)
         body = decompressed(batch, header, limit=limit, effort=effort)

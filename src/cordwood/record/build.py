@@ -172,22 +172,23 @@ def read_varint(body: Buffer, position: int, end: int) -> tuple[int, int]:
 
 def _encoded(record: Record, base_offset: int, base_timestamp: int) -> bytearray:
     body = bytearray(1)  # attributes, unused
-    body += _varint(record.timestamp - base_timestamp)
-    body += _varint(record.offset - base_offset)
+    body += encode_varint(record.timestamp - base_timestamp)
+    body += encode_varint(record.offset - base_offset)
     body += _encoded_bytes(record.key)
     body += _encoded_bytes(record.value)
-    body += _varint(len(record.headers))
+    body += encode_varint(len(record.headers))
     for name, value in record.headers:
         body += _encoded_bytes(name.encode())
         body += _encoded_bytes(value)
-    return _varint(len(body)) + body
+    return encode_varint(len(body)) + body
 
 
 def _encoded_bytes(data: bytes | None) -> bytearray:
-    return _varint(-1) if data is None else _varint(len(data)) + data
+    return encode_varint(-1) if data is None else encode_varint(len(data)) + data
 
 
-def _varint(number: int) -> bytearray:
+def encode_varint(number: int) -> bytearray:
+    """The counterpart of ``read_varint``."""
     value = (number << 1) ^ (number >> 63)
     encoded = bytearray()
     while value > 0x7F:
