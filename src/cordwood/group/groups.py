@@ -1,11 +1,18 @@
 """What all groups have in common, whatever protocol their members speak."""
 
+from collections.abc import Callable
 from typing import Protocol
+from uuid import UUID
 
+from cordwood.coordinator.deadlines import Deadlines
 from cordwood.coordinator.outcome import StateRecord
+from cordwood.ports import Instant
 
 CLASSIC = "classic"
 CONSUMER = "consumer"
+
+CheckPartition = Callable[[str, UUID, int], None]
+"""(topic, its id, partition): may an offset of this partition be committed? ``Refused`` if not, for the whole request."""
 
 
 class Group(Protocol):
@@ -32,8 +39,19 @@ class Group(Protocol):
 
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, api_version: int
-    ) -> None:
-        """May this member, at this generation or member epoch, commit offsets?"""
+    ) -> CheckPartition | None:
+        """May this member, at this generation or member epoch, commit offsets?
+
+        What comes back must be asked about every partition besides. A member of a consumer group that has not heard
+        of its newest epoch yet may commit what it has had since the epoch that it knows (KIP-1251).
+        """
+
+    def touched(self, member_id: str, deadlines: Deadlines[object], now: Instant) -> None:
+        """A commit by this member was accepted: set its session's deadline anew if that counts as a heartbeat.
+
+        It does in a classic group that is Stable or PreparingRebalance, and in no consumer group. *member_id* is
+        nobody's when a simple consumer commits to an empty group.
+        """
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """May this member fetch offsets? Whoever names neither a member nor an epoch may."""
@@ -47,7 +65,10 @@ class Group(Protocol):
     def is_subscribed_to(self, topic: str) -> bool: ...
 
     def offset_expires_from(self, commit_timestamp: int, topic: str) -> int | None:
-        """The wall time from which an offset's retention counts; None while it does not."""
+        """The wall time from which an offset's retention counts; None while it does not.
+
+        Offsets of topics that the group is subscribed to are kept anyway, and are not asked about.
+        """
 
     def tombstones(self) -> list[StateRecord]:
         """What to write to delete the group itself; its offsets have tombstones of their own."""
