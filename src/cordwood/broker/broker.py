@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from cordwood.broker import dispatch
 from cordwood.broker.connection import Call, Connection, Peer, memory_of
+from cordwood.broker.coordinators import GroupCoordinator
 from cordwood.broker.fetch_sessions import FetchSessions, Waiter
 from cordwood.broker.limits import ConnectionLimits
 from cordwood.broker.producer_ids import ProducerIds
@@ -51,6 +52,7 @@ class Broker:
         self.timers = Timers()
         self.proposals = Proposals()
         self.producer_ids = ProducerIds()
+        self.groups = GroupCoordinator(self)
         self.connections: dict[ConnectionId, Connection] = {}
         self._refused = 0
         self._refusal_logged_ms = now.mono_ms - REFUSAL_LOG_INTERVAL_MS
@@ -70,6 +72,7 @@ class Broker:
     def start(self, now: Instant) -> list[Effect]:
         self.now = now
         self.replicas.start(self)
+        self.groups.start()
         idle_ms = self.config.connections_max_idle_ms
         if idle_ms >= 0:
             self.timers.every(max(min(idle_ms // 4, 30_000), 10), self._close_idle, now=now)
@@ -126,6 +129,7 @@ class Broker:
         if delta.broker_configs:
             self.settings.reload(self.image)
         self.replicas.apply(self, delta)
+        self.groups.apply(delta)
         self.proposals.accepted(token)
         return self._take_effects()
 
@@ -227,6 +231,7 @@ class Broker:
         self.image.check()
         self.sessions.check()
         self.replicas.check()
+        self.groups.check()
         for connection in self.connections.values():
             connection.check()
             assert not connection.closed

@@ -80,22 +80,22 @@ class Shard:
 
     # ------------------------------------------------------------------ loading
 
-    def load_slice(self, now: Instant) -> bool:
-        """Apply some more of the log; True when there is no more, and requests are served."""
+    def load_slice(self, now: Instant) -> int:
+        """Apply some more of the log; how many bytes. When there are no more, requests are served."""
         assert self.state is ShardState.LOADING
         log = self.partition.log
         try:
             found = log.read(self.applied_end, LOAD_SLICE_BYTES, up_to_offset=log.end_offset)
             if found is not None:
                 self._apply_slice(found.read())
-                return False
+                return len(found)
         except (StorageError, CorruptData, Refused) as error:
             self._logger.error("%s can not be loaded, its groups are not served: %s", self.partition.name, error)
             self.end()
-            return True
+            return 0
         self.state = ShardState.SERVING
         self.finish(self.machine.loaded(now), now)
-        return True
+        return 0
 
     def _apply_slice(self, data: bytes) -> None:
         for batch, header in batches(memoryview(data)):

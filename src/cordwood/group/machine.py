@@ -5,12 +5,15 @@ Its handlers live beside it, one package for each concern, as functions of (stat
 happens when a deadline comes.
 """
 
+from collections.abc import Iterator, Sequence
+
 from cordwood.coordinator.deadlines import Deadlines
 from cordwood.coordinator.outcome import Outcome, StateRecord
 from cordwood.group import classic, consumer, offsets
 from cordwood.group.state import GroupState
 from cordwood.group.stored import decode_record, encode_record
 from cordwood.group.tables import Apply, Expired
+from cordwood.ids import TopicName
 from cordwood.ports import Instant
 
 _APPLY: Apply = {**offsets.APPLY, **classic.APPLY, **consumer.APPLY}
@@ -42,6 +45,12 @@ class GroupMachine:
         for part in (offsets, classic, consumer):
             outcome.records += part.loaded(self.state, now).records
         return outcome
+
+    def topics_changed(self, names: Sequence[TopicName], now: Instant) -> Iterator[Outcome]:
+        """Topics were created, changed or deleted; each outcome must be seen to before the next is asked for."""
+        yield consumer.topics_changed(self.state, names, now)
+        gone = [name for name in names if name not in self.state.image.topics]
+        yield offsets.topics_deleted(self.state, gone, now)
 
     def expired(self, key: object, now: Instant, /) -> Outcome:
         return _EXPIRED[type(key)](self.state, key, now)

@@ -1,12 +1,15 @@
 """FindCoordinator (10), versions 0-6: which broker looks after a group or a transactional id.
 
 - 0: groups only; 1: transactional ids too; 4: many keys at once; 6: share groups.
+
+Who asks for a group's coordinator first brings the offsets' topic into being, and is answered when it is there.
 """
 
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.errors import Error
+from cordwood.errors import Error, Refused
+from cordwood.ids import NodeId
 from cordwood.wire.messages import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -19,12 +22,23 @@ if TYPE_CHECKING:
 GROUP, TRANSACTION = 0, 1
 
 
-def handle(broker: "Broker", call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+def handle(broker: "Broker", call: Call, request: FindCoordinatorRequest) -> None:
+    def reply(refusal: Refused | None) -> None:
+        broker.reply(call, _respond(broker, call, request, refusal))
+
+    if request.key_type == GROUP:
+        broker.groups.prepare_topic(reply)
+    else:
+        reply(None)
+
+
+def _respond(
+    broker: "Broker", call: Call, request: FindCoordinatorRequest, refusal: Refused | None
+) -> FindCoordinatorResponse:
     if call.api_version >= 4:
-        return FindCoordinatorResponse(
-            coordinators=[_find(broker, call, request.key_type, key) for key in request.coordinator_keys]
-        )
-    found = _find(broker, call, request.key_type, request.key)
+        keys = request.coordinator_keys
+        return FindCoordinatorResponse(coordinators=[_find(broker, call, request, key, refusal) for key in keys])
+    found = _find(broker, call, request, request.key, refusal)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message,
@@ -34,14 +48,26 @@ def handle(broker: "Broker", call: Call, request: FindCoordinatorRequest) -> Fin
     )
 
 
-def _find(broker: "Broker", call: Call, key_type: int, key: str) -> FindCoordinatorResponseCoordinator:
-    if key_type not in (GROUP, TRANSACTION):
+def _find(
+    broker: "Broker", call: Call, request: FindCoordinatorRequest, key: str, refusal: Refused | None
+) -> FindCoordinatorResponseCoordinator:
+    try:
+        if refusal is not None:
+            raise Refused(Error.COORDINATOR_NOT_AVAILABLE, refusal.message)
+        node = _node(broker, request.key_type, key)
+        here = next((info for info in broker.brokers(call) if info.id == node), None)
+        if here is None:
+            raise Refused(Error.COORDINATOR_NOT_AVAILABLE, f"Broker {node} is not there now. Try again.")
+    except Refused as reason:
         return FindCoordinatorResponseCoordinator(
-            key=key,
-            node_id=-1,
-            port=-1,
-            error_code=Error.INVALID_REQUEST,
-            error_message=f"Key type {key_type} is not served.",
+            key=key, node_id=-1, port=-1, error_code=reason.error, error_message=reason.message
         )
-    here = broker.brokers(call)[0]
     return FindCoordinatorResponseCoordinator(key=key, node_id=here.id, host=here.host, port=here.port)
+
+
+def _node(broker: "Broker", key_type: int, key: str) -> NodeId:
+    if key_type == GROUP:
+        return broker.groups.node_for(key)
+    if key_type == TRANSACTION:
+        return broker.node
+    raise Refused(Error.INVALID_REQUEST, f"Key type {key_type} is not served.")

@@ -1,0 +1,93 @@
+"""The way back from a coordinator to a client: one call, or one call that several parts together answer."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from cordwood.broker.connection import Call
+from cordwood.errors import Refused
+
+if TYPE_CHECKING:
+    from cordwood.broker.broker import Broker
+
+
+class Asking:
+    """A client's call as a coordinator's ``Caller``. *shape* makes the API's answer of a refusal."""
+
+    __slots__ = ("_broker", "_call", "_shape")
+
+    def __init__(self, broker: "Broker", call: Call, shape: Callable[[Refused], object]) -> None:
+        self._broker = broker
+        self._call = call
+        self._shape = shape
+
+    @property
+    def client_id(self) -> str:
+        return self._call.client_id or ""
+
+    @property
+    def client_host(self) -> str:
+        """As Kafka writes it, with a slash where a name could be."""
+        return f"/{self._call.connection.peer.host}"
+
+    @property
+    def api_version(self) -> int:
+        return self._call.api_version
+
+    def reply(self, response: object, /) -> None:
+        self._broker.reply(self._call, response)
+
+    def refuse(self, refusal: Refused, /) -> None:
+        self._broker.reply(self._call, self._shape(refusal))
+
+
+class Part:
+    """One of several questions that a call is made of."""
+
+    __slots__ = ("_gathering", "_index", "client_host", "client_id")
+
+    def __init__(self, gathering: "Gathering", index: int, asking: Asking) -> None:
+        self._gathering = gathering
+        self._index = index
+        self.client_id = asking.client_id
+        self.client_host = asking.client_host
+
+    @property
+    def api_version(self) -> int:
+        return self._gathering.api_version
+
+    def reply(self, response: object, /) -> None:
+        self._gathering.arrived(self._index, response)
+
+    def refuse(self, refusal: Refused, /) -> None:
+        self._gathering.arrived(self._index, refusal)
+
+
+class Gathering:
+    """A call that is answered when all of its parts are: each by a response or a refusal, in the order of the parts."""
+
+    def __init__(
+        self, broker: "Broker", call: Call, count: int, shape: Callable[[list[object | Refused]], object]
+    ) -> None:
+        self._broker = broker
+        self._call = call
+        self._shape = shape
+        self._answers: list[object | Refused] = [None] * count
+        self._missing = count
+        asking = Asking(broker, call, lambda refusal: refusal)
+        self.parts = [Part(self, index, asking) for index in range(count)]
+        if not count:
+            self._finish()
+
+    @property
+    def api_version(self) -> int:
+        return self._call.api_version
+
+    def arrived(self, index: int, answer: object | Refused) -> None:
+        assert self._answers[index] is None, "a part was answered twice"
+        self._answers[index] = answer
+        self._missing -= 1
+        if not self._missing:
+            self._finish()
+
+    def _finish(self) -> None:
+        self._broker.reply(self._call, self._shape(self._answers))

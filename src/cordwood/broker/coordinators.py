@@ -1,0 +1,232 @@
+"""The groups that this broker coordinates: those whose partition of ``__consumer_offsets`` it leads.
+
+A group belongs to the partition that its name's hash gives. For every such partition that this broker leads there is
+a shard (see ``coordinator``), loaded a slice at a time and driven from here: requests, deadlines, changes of topics.
+
+Invariants (``check``): there is a shard for each local partition of the topic that is led here, and no other.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from cordwood.broker.timers import Timer
+from cordwood.cluster.controller import create_topic, plan_topic
+from cordwood.cluster.image import NO_LEADER, Delta
+from cordwood.coordinator.outcome import Caller, Outcome
+from cordwood.coordinator.shard import LOAD_SLICE_BYTES, Shard, ShardState
+from cordwood.errors import Error, Refused
+from cordwood.group.machine import GroupMachine
+from cordwood.group.state import GroupState
+from cordwood.group.stored import OFFSETS_TOPIC
+from cordwood.ids import NodeId, TopicName
+from cordwood.partition.partition import Partition
+from cordwood.ports import Instant, StoreOp
+
+if TYPE_CHECKING:
+    from cordwood.broker.broker import Broker
+
+TOPIC = TopicName(OFFSETS_TOPIC)
+
+Handler = Callable[[GroupState, Caller, Instant], Outcome]
+
+
+class GroupShard:
+    """A shard, its groups, and the timer of its next deadline."""
+
+    __slots__ = ("machine", "shard", "timer")
+
+    def __init__(self, shard: Shard, machine: GroupMachine) -> None:
+        self.shard = shard
+        self.machine = machine
+        self.timer: Timer | None = None
+
+    def end(self) -> None:
+        self.shard.end()
+        if self.timer is not None:
+            self.timer.cancel()
+
+
+class GroupCoordinator:
+    """All shards of this broker, by the index of their partition."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._shards: dict[int, GroupShard] = {}
+        self._loading: deque[GroupShard] = deque()
+        self._load_timer: Timer | None = None
+
+    # ------------------------------------------------------------------ who coordinates what
+
+    def node_for(self, group_id: str) -> NodeId:
+        """The broker that coordinates a group, which may be another one.
+
+        Raises:
+            Refused: there is none now.
+        """
+        topic = self._broker.image.topics.get(TOPIC)
+        if topic is None:
+            raise Refused(Error.COORDINATOR_NOT_AVAILABLE, "The offsets' topic does not exist yet. Try again.")
+        leader = topic.partitions[partition_for(group_id, len(topic.partitions))].leader
+        if leader == NO_LEADER:
+            raise Refused(Error.COORDINATOR_NOT_AVAILABLE, "The group's partition has no leader now. Try again.")
+        return leader
+
+    def prepare_topic(self, done: Callable[[Refused | None], None]) -> None:
+        """See that the topic is there, then go on."""
+        if TOPIC in self._broker.image.topics:
+            done(None)
+        else:
+            self._broker.propose(self._plan_topic, done)
+
+    def _plan_topic(self) -> list[StoreOp]:
+        broker = self._broker
+        if TOPIC in broker.image.topics:
+            return []
+        config, brokers = broker.config, broker.live_nodes()
+        plan = plan_topic(
+            broker.image,
+            brokers,
+            broker.entropy,
+            name=TOPIC,
+            partitions=config.offsets_topic_num_partitions,
+            replicas=min(config.offsets_topic_replication_factor, len(brokers)),
+            manual={},
+            config={
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(config.offsets_topic_segment_bytes),
+            },
+        )
+        return create_topic(plan)
+
+    def _find(self, group_id: str) -> GroupShard:
+        topic = self._broker.image.topics.get(TOPIC)
+        found = self._shards.get(partition_for(group_id, len(topic.partitions))) if topic is not None else None
+        if found is None:
+            raise Refused(Error.NOT_COORDINATOR)
+        return found
+
+    # ------------------------------------------------------------------ requests and deadlines
+
+    def handle(self, group_id: str, caller: Caller, handler: Handler) -> None:
+        """Let the group's shard deal with a request; the caller is answered now or later."""
+        try:
+            found = self._find(group_id)
+        except Refused as refusal:
+            caller.refuse(refusal)
+            return
+        self._handle(found, caller, handler)
+
+    def serving(self) -> list[int]:
+        """The shards that answer now. ``handle_shard`` takes one of these."""
+        return list(self._shards)
+
+    def handle_shard(self, index: int, caller: Caller, handler: Handler) -> None:
+        """Let one shard deal with a request about all of its groups."""
+        self._handle(self._shards[index], caller, handler)
+
+    def _handle(self, found: GroupShard, caller: Caller, handler: Handler) -> None:
+        now = self._broker.now
+        found.shard.handle(caller, lambda: handler(found.machine.state, caller, now), now)
+        self._arm(found)
+
+    def _arm(self, found: GroupShard) -> None:
+        """Wake up at the shard's next deadline."""
+        earliest = found.machine.deadlines.earliest()
+        timer = found.timer
+        if earliest is None or (timer is not None and timer.deadline_ms <= earliest):
+            return
+        if timer is not None:
+            timer.cancel()
+        found.timer = self._broker.timers.at(earliest, lambda now: self._due(found, now))
+
+    def _due(self, found: GroupShard, now: Instant) -> None:
+        found.timer = None
+        found.shard.run_due(now)
+        if found.shard.state is ShardState.SERVING:
+            self._arm(found)
+
+    # ------------------------------------------------------------------ shards come and go
+
+    def start(self) -> None:
+        self._match_metadata()
+
+    def apply(self, delta: Delta) -> None:
+        """The metadata has changed: this broker may lead other partitions, and groups hear of their topics."""
+        if TOPIC in delta.topics:
+            self._match_metadata()
+        names = [name for name in delta.topics if name != TOPIC]
+        if not names:
+            return
+        for found in self._shards.values():
+            if found.shard.state is ShardState.SERVING:
+                now = self._broker.now
+                for outcome in found.machine.topics_changed(names, now):
+                    found.shard.finish(outcome, now)
+                self._arm(found)
+
+    def _match_metadata(self) -> None:
+        broker = self._broker
+        local = broker.replicas.by_name.get(TOPIC, {})
+        led = {index: partition for index, partition in local.items() if partition.leader == broker.node}
+        for index, found in list(self._shards.items()):
+            if led.get(index) is not found.shard.partition or found.shard.epoch != found.shard.partition.leader_epoch:
+                del self._shards[index]
+                found.end()
+        for index, partition in led.items():
+            if index not in self._shards:
+                self._begin(index, partition)
+        self._load(broker.now)
+
+    def _begin(self, index: int, partition: Partition) -> None:
+        broker = self._broker
+        state = GroupState(
+            config=lambda: broker.config, image=broker.image, entropy=broker.entropy, logger=broker.logger
+        )
+        machine = GroupMachine(state)
+        shard = Shard(
+            partition,
+            machine,
+            broker.logger,
+            record_bytes_max=broker.config.max_decompressed_message_bytes,
+            want_sync=lambda partition: _sync(broker, partition),
+        )
+        found = self._shards[index] = GroupShard(shard, machine)
+        self._loading.append(found)
+
+    def _load(self, now: Instant) -> None:
+        """Load for a while, then let others have their turn."""
+        if self._load_timer is not None:
+            self._load_timer.cancel()
+            self._load_timer = None
+        spent = 0
+        while self._loading and spent < LOAD_SLICE_BYTES:
+            found = self._loading[0]
+            if found.shard.state is ShardState.LOADING:
+                spent += found.shard.load_slice(now)
+            if found.shard.state is not ShardState.LOADING:
+                self._loading.popleft()
+                self._arm(found)
+        if self._loading:
+            self._load_timer = self._broker.timers.at(now.mono_ms + 1, self._load)
+
+    def check(self) -> None:
+        node = self._broker.node
+        local = self._broker.replicas.by_name.get(TOPIC, {})
+        assert set(self._shards) == {index for index, partition in local.items() if partition.leader == node}
+        for found in self._shards.values():
+            found.shard.check()
+
+
+def _sync(broker: "Broker", partition: Partition) -> None:
+    broker.replicas.syncs.start(partition, broker.effects)
+
+
+def partition_for(group_id: str, partitions: int) -> int:
+    """The partition that a group belongs to, by the hash that Java gives a string."""
+    value = 0
+    units = group_id.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        value = (31 * value + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
+    return (value & 0x7FFFFFFF) % partitions

@@ -1,0 +1,27 @@
+"""ConsumerGroupHeartbeat (68), versions 0-1: join, stay in and leave a group of the consumer protocol (KIP-848).
+
+- 1: the client makes its member id itself; subscriptions by regular expression.
+"""
+
+from typing import TYPE_CHECKING
+
+from cordwood.broker.callers import Asking
+from cordwood.broker.connection import Call
+from cordwood.errors import Refused
+from cordwood.group import consumer
+from cordwood.wire.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+
+if TYPE_CHECKING:
+    from cordwood.broker.broker import Broker
+
+
+def handle(broker: "Broker", call: Call, request: ConsumerGroupHeartbeatRequest) -> None:
+    broker.groups.handle(
+        request.group_id,
+        Asking(broker, call, _refused),
+        lambda state, caller, now: consumer.heartbeat(state, request, caller, now),
+    )
+
+
+def _refused(refusal: Refused) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=refusal.error, error_message=refusal.message)

@@ -1,0 +1,31 @@
+"""JoinGroup (11), versions 0-9: enter a group of the classic protocol.
+
+- 1: the rebalance timeout is apart from the session timeout.
+- 4: who joins without a member id is given one and must come again with it (KIP-394).
+- 5: static members (KIP-345); 7: the answer names the protocol type; 8: a reason; 9: the leader may skip assigning.
+
+The answer comes when all members have joined, or when the group has waited long enough for them.
+"""
+
+from typing import TYPE_CHECKING
+
+from cordwood.broker.callers import Asking
+from cordwood.broker.connection import Call
+from cordwood.errors import Refused
+from cordwood.group import routing
+from cordwood.wire.messages import JoinGroupRequest, JoinGroupResponse
+
+if TYPE_CHECKING:
+    from cordwood.broker.broker import Broker
+
+
+def handle(broker: "Broker", call: Call, request: JoinGroupRequest) -> None:
+    def refused(refusal: Refused) -> JoinGroupResponse:
+        name = None if call.api_version >= 7 else ""
+        return JoinGroupResponse(error_code=refusal.error, member_id=request.member_id, protocol_name=name)
+
+    broker.groups.handle(
+        request.group_id,
+        Asking(broker, call, refused),
+        lambda state, caller, now: routing.join(state, request, caller, now),
+    )

@@ -1,0 +1,22 @@
+"""SyncGroup (14), versions 0-5: the leader of a generation hands over its assignments, the others ask for theirs.
+
+- 3: static members (KIP-345); 5: protocol type and name are compared with the group's.
+"""
+
+from typing import TYPE_CHECKING
+
+from cordwood.broker.callers import Asking
+from cordwood.broker.connection import Call
+from cordwood.group import routing
+from cordwood.wire.messages import SyncGroupRequest, SyncGroupResponse
+
+if TYPE_CHECKING:
+    from cordwood.broker.broker import Broker
+
+
+def handle(broker: "Broker", call: Call, request: SyncGroupRequest) -> None:
+    broker.groups.handle(
+        request.group_id,
+        Asking(broker, call, lambda refusal: SyncGroupResponse(error_code=refusal.error)),
+        lambda state, caller, now: routing.sync(state, request, caller, now),
+    )
