@@ -1,0 +1,256 @@
+"""A shard over the smallest state machine there is: names and numbers."""
+
+from dataclasses import dataclass, field
+from random import Random
+from uuid import UUID
+
+from broker.harness import Lines
+from cordwood.config import TopicConfig
+from cordwood.coordinator.deadlines import Deadlines
+from cordwood.coordinator.outcome import Outcome, StateRecord, answer
+from cordwood.coordinator.shard import Shard, ShardState
+from cordwood.errors import CorruptData, Error, Refused
+from cordwood.ids import NodeId, TopicId, TopicName, TopicPartition
+from cordwood.log.recovery import open_log
+from cordwood.partition.partition import Partition
+from cordwood.ports import Instant
+from cordwood.record.build import Record, build, build_values
+from cordwood.sim.disk import SimDisk
+
+NOW = Instant(1000, 1000)
+ONE = NodeId(1)
+
+
+class Numbers:
+    """A state machine that remembers a number for each name."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self.deadlines: Deadlines[object] = Deadlines()
+        self.expired_keys: list[object] = []
+        self.times_loaded = 0
+
+    def encode(self, record: StateRecord, /) -> tuple[bytes, bytes | None]:
+        value = record.value
+        return str(record.key).encode(), None if value is None else str(value).encode()
+
+    def decode(self, key: bytes, value: bytes | None, /) -> StateRecord | None:
+        if key == b"?":
+            return None
+        try:
+            return StateRecord(key.decode(), None if value is None else int(value))
+        except ValueError as error:
+            raise CorruptData("no number") from error
+
+    def apply(self, record: StateRecord, /) -> None:
+        assert isinstance(record.key, str)
+        if record.value is None:
+            self.numbers.pop(record.key, None)
+        else:
+            assert isinstance(record.value, int)
+            self.numbers[record.key] = record.value
+
+    def loaded(self, now: Instant, /) -> Outcome:
+        self.times_loaded += 1
+        return Outcome()
+
+    def expired(self, key: object, now: Instant, /) -> Outcome:
+        self.expired_keys.append(key)
+        return Outcome([StateRecord(key, None)])
+
+    def check(self) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class Asker:
+    client_id: str = ""
+    client_host: str = ""
+    api_version: int = 0
+    answers: list[object] = field(default_factory=list)
+
+    def reply(self, response: object, /) -> None:
+        self.answers.append(response)
+
+    def refuse(self, refusal: Refused, /) -> None:
+        self.answers.append(refusal.error)
+
+
+class World:
+    """A partition on a simulated disk, and shards over it."""
+
+    def __init__(self, **config: str) -> None:
+        settings = TopicConfig.parse({name.replace("_", "."): text for name, text in config.items()})
+        self.disk = SimDisk(Random(1))
+        log = open_log(self.disk, "t-0", settings, now=NOW)
+        self.partition = Partition(TopicPartition(TopicName("t"), 0), TopicId(UUID(int=1)), log, ONE)
+        self.partition.become(leader=ONE, epoch=0, isr=(ONE,))
+        self.wanted_syncs = 0
+        self.logger = Lines()
+
+    def shard(self) -> tuple[Shard, Numbers]:
+        machine = Numbers()
+        shard = Shard(
+            self.partition, machine, self.logger, record_bytes_max=1 << 20, want_sync=lambda _: self._want_sync()
+        )
+        return shard, machine
+
+    def _want_sync(self) -> None:
+        self.wanted_syncs += 1
+
+    def loaded(self) -> tuple[Shard, Numbers]:
+        shard, machine = self.shard()
+        while shard.state is ShardState.LOADING:
+            shard.load_slice(NOW)
+        shard.check()
+        return shard, machine
+
+    def sync(self) -> None:
+        job = self.partition.log.files_to_sync()
+        self.partition.log.synced(job, NOW)
+        self.partition.commit(job.up_to)
+
+
+def put(shard: Shard, name: str, number: int | None, response: object = "done") -> Asker:
+    asker = Asker()
+    shard.handle(asker, lambda: answer(asker, response, StateRecord(name, number)), NOW)
+    return asker
+
+
+def test_records_change_the_state_and_the_reply_follows() -> None:
+    shard, machine = World().loaded()
+    assert put(shard, "a", 1).answers == ["done"]
+    assert machine.numbers == {"a": 1}
+    shard.check()
+
+
+def test_loading_gives_the_same_state() -> None:
+    world = World()
+    shard, machine = world.loaded()
+    for number in range(100):
+        put(shard, f"n{number % 30}", number if number % 7 else None)
+    again, loaded = world.loaded()
+    assert loaded.numbers == machine.numbers
+    assert loaded.times_loaded == 1
+    assert again.applied_end == shard.applied_end
+
+
+def test_a_large_log_is_loaded_in_slices() -> None:
+    world = World()
+    shard, machine = world.loaded()
+    for number in range(40):
+        put(shard, "x" * 9000 + str(number), number)
+    again, loaded = world.shard()
+    slices = 0
+    while again.load_slice(NOW):
+        slices += 1
+        assert again.state is ShardState.LOADING
+        asker = put(again, "a", 1)
+        assert asker.answers == [Error.COORDINATOR_LOAD_IN_PROGRESS]
+    assert slices > 3
+    assert loaded.numbers == machine.numbers
+
+
+def test_a_reply_waits_until_its_records_are_synced() -> None:
+    world = World(flush_messages="1")
+    shard, machine = world.loaded()
+    asker = put(shard, "a", 1)
+    assert machine.numbers == {"a": 1}
+    assert asker.answers == []
+    assert world.wanted_syncs == 1
+    shard.check()
+    world.sync()
+    assert asker.answers == ["done"]
+    assert not world.partition.watchers
+
+
+def test_nobody_is_told_of_what_is_not_committed() -> None:
+    world = World(flush_messages="1")
+    shard, machine = world.loaded()
+    put(shard, "a", 1)
+    reader = Asker()
+    shard.handle(reader, lambda: answer(reader, machine.numbers["a"]), NOW)
+    assert reader.answers == []
+    world.sync()
+    assert reader.answers == [1]
+
+
+def test_who_waits_when_the_leadership_goes_is_sent_away() -> None:
+    world = World(flush_messages="1")
+    shard, _ = world.loaded()
+    asker = put(shard, "a", 1)
+    shard.end()
+    assert asker.answers == [Error.NOT_COORDINATOR]
+    assert put(shard, "a", 1).answers == [Error.NOT_COORDINATOR]
+    assert not world.partition.watchers
+
+
+def test_a_write_that_fails_changes_nothing() -> None:
+    world = World()
+    shard, machine = world.loaded()
+    put(shard, "a", 1)
+    world.disk.kill()
+    assert put(shard, "a", 2).answers == [Error.COORDINATOR_NOT_AVAILABLE]
+    assert machine.numbers == {"a": 1}
+    assert "could not be written" in world.logger
+
+
+def test_an_outcome_may_see_to_its_failure_itself() -> None:
+    world = World()
+    shard, _ = world.loaded()
+    world.disk.kill()
+    told: list[Error] = []
+    asker = Asker()
+    outcome = Outcome([StateRecord("a", 1)], [(asker, "done")], lambda refusal: told.append(refusal.error))
+    shard.finish(outcome, NOW)
+    assert told == [Error.COORDINATOR_NOT_AVAILABLE]
+    assert asker.answers == []
+
+
+def test_a_change_that_is_too_large_is_refused() -> None:
+    shard, machine = World(max_message_bytes="1000").loaded()
+    assert put(shard, "x" * 2000, 1).answers == [Error.RECORD_LIST_TOO_LARGE]
+    assert machine.numbers == {}
+
+
+def test_without_leadership_nothing_is_written() -> None:
+    world = World()
+    shard, machine = world.loaded()
+    world.partition.become(leader=NodeId(2), epoch=1, isr=(NodeId(2),))
+    assert put(shard, "a", 1).answers == [Error.NOT_COORDINATOR]
+    assert machine.numbers == {}
+
+
+def test_deadlines_that_have_come_are_dealt_with() -> None:
+    shard, machine = World().loaded()
+    put(shard, "a", 1)
+    put(shard, "b", 2)
+    machine.deadlines.set("a", 1500)
+    machine.deadlines.set("b", 2500)
+    shard.run_due(Instant(2000, 2000))
+    assert machine.expired_keys == ["a"]
+    assert machine.numbers == {"b": 2}
+
+
+def test_records_that_make_no_sense_end_the_shard() -> None:
+    world = World()
+    shard, _ = world.loaded()
+    put(shard, "a", 1)
+    world.partition.append(memoryview(_batch(b"b", b"no number")), required_acks=-1, now=NOW)
+    again, _ = world.shard()
+    again.load_slice(NOW)
+    assert again.state is ShardState.OVER
+    assert "can not be loaded" in world.logger
+
+
+def test_kinds_of_records_that_nobody_knows_are_passed_over() -> None:
+    world = World()
+    world.partition.append(memoryview(_batch(b"?", b"anything")), required_acks=-1, now=NOW)
+    world.partition.append(memoryview(build_values([b"without a key"])), required_acks=-1, now=NOW)
+    shard, machine = world.loaded()
+    assert put(shard, "a", 1).answers == ["done"]
+    assert machine.numbers == {"a": 1}
+
+
+def _batch(key: bytes, value: bytes) -> bytearray:
+    return build([Record(0, NOW.wall_ms, key, value)])
