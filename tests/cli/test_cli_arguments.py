@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from cordwood.cli.main import COMMANDS, main, parser_for
-from cordwood.cli.position import Position, Where, parse_position
+from cordwood.cli.position import Position, Where, parse_duration_ms, parse_position
 from cordwood.cli.progress import Progress
 from cordwood.cli.serve import settings_from
 from cordwood.cli.show import time_text
+from cordwood.cli.table import print_table
 from cordwood.config import BrokerConfig
 
 HOUR_MS = 3_600_000
@@ -78,6 +79,19 @@ def test_a_bad_setting_ends_serve_before_it_starts(
         ["consume", "t", "--max", "0"],
         ["topics"],
         ["topics", "create", "t", "--partitions", "-1"],
+        ["groups", "list", "--state", "asleep"],
+        ["groups", "describe"],
+        ["groups", "describe", "g", "--all"],
+        ["groups", "describe", ""],
+        ["groups", "reset-offsets", "g", "--to", "earliest"],
+        ["groups", "reset-offsets", "g", "--topic", "t"],
+        ["groups", "reset-offsets", "g", "--topic", "t", "--all-topics", "--to", "earliest"],
+        ["groups", "reset-offsets", "g", "--topic", "t:", "--to", "earliest"],
+        ["groups", "reset-offsets", "g", "--topic", "t:1,x", "--to", "earliest"],
+        ["groups", "reset-offsets", "g", "--topic", "t", "--to", "yesterday"],
+        ["groups", "reset-offsets", "g", "--topic", "t", "--to", "1", "--shift", "1"],
+        ["groups", "reset-offsets", "g", "--topic", "t", "--shift", "1h"],
+        ["groups", "reset-offsets", "g", "--topic", "t", "--by-duration", "90"],
     ],
 )
 def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,6 +132,8 @@ def test_a_broker_starts_without_loading_a_client() -> None:
         ("-10", Position(Where.BEFORE_END, 10)),
         ("-1h", Position(Where.TIME_MS, 99 * HOUR_MS)),
         ("2d", Position(Where.TIME_MS, 52 * HOUR_MS)),
+        ("2d12h", Position(Where.TIME_MS, 40 * HOUR_MS)),
+        ("PT1H", Position(Where.TIME_MS, 99 * HOUR_MS)),
         ("1970-01-02T00:00:00+00:00", Position(Where.TIME_MS, 24 * HOUR_MS)),
         ("1960-01-01T00:00Z", Position(Where.TIME_MS, 0)),
         ("999999999d", Position(Where.TIME_MS, 0)),
@@ -134,9 +150,40 @@ def test_what_is_no_position(text: str) -> None:
         parse_position(text, now_ms=0)
 
 
+@pytest.mark.parametrize(
+    ("text", "duration_ms"),
+    [
+        ("90s", 90_000),
+        ("1h30m", 90 * 60_000),
+        ("1d2h3m4s", 26 * HOUR_MS + 184_000),
+        ("PT1H30M", 90 * 60_000),
+        ("P1DT2H3M4S", 26 * HOUR_MS + 184_000),
+        ("P2D", 48 * HOUR_MS),
+        ("PT0S", 0),
+    ],
+)
+def test_durations(text: str, duration_ms: int) -> None:
+    assert parse_duration_ms(text) == duration_ms
+
+
+@pytest.mark.parametrize("text", ["", "P", "PT", "P1M", "1H", "30m1h", "-1h", "1h 30m", "90"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^"):
+        parse_duration_ms(text)
+
+
 @pytest.mark.parametrize(("time_ms", "text"), [(0, "1970-01-01T00:00:00.000Z"), (1 << 62, f"{1 << 62} ms")])
 def test_any_timestamp_can_be_shown(time_ms: int, text: str) -> None:
     assert time_text(time_ms) == text
+
+
+def test_numbers_stand_to_the_right_and_words_to_the_left(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["name", "count", "change", "none"], [["a", "5", "-12", "-"], ["bb", "-", "3", "-"]])
+    assert capsys.readouterr().out.splitlines() == [
+        "name  count  change  none",
+        "a         5     -12  -",
+        "bb        -       3  -",
+    ]
 
 
 def test_progress_counts_in_words() -> None:

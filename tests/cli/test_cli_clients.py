@@ -98,7 +98,7 @@ def test_headers_and_nulls_as_json(run: Run, topic: str) -> None:
     record = json.loads(run("consume", topic, "--max", "1", "--json").out)
     assert record.pop("time").endswith("Z")
     assert record.pop("partition") in range(4)
-    assert record == {"offset": 0, "headers": [["h", "1"], ["i", "2"]], "key": "k", "value": None}
+    assert record == {"topic": topic, "offset": 0, "headers": [["h", "1"], ["i", "2"]], "key": "k", "value": None}
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
@@ -135,7 +135,8 @@ def test_reading_starts_where_it_is_told_to(run: Run, topic: str, where: str, ex
 
 
 def test_an_offset_beyond_the_end_is_explained(run: Run, topic: str) -> None:
-    assert refused(run("consume", topic, "--from", "7"), "partition 0 ends at offset 0; --from 7 is beyond it")
+    expected = f"{topic} partition 0 ends at offset 0; --from 7 is beyond it"
+    assert refused(run("consume", topic, "--from", "7"), expected)
 
 
 @pytest.mark.parametrize("command", ["produce", "consume"])
@@ -148,6 +149,15 @@ def test_max_ends_in_the_middle(run: Run, topic: str) -> None:
     assert run("consume", topic, "--max", "2").lines == ["a", "b"]
 
 
+def test_several_topics_are_read_together(run: Run, topic: str) -> None:
+    other = f"{topic}-2"
+    run("topics", "create", other)
+    run("produce", topic, stdin="a\n")
+    run("produce", other, stdin="b\n")
+    lines = run("consume", topic, other, "--until-end", "--with", "topic").lines
+    assert sorted(lines) == [f"{topic}\ta", f"{other}\tb"]
+
+
 def test_a_topic_comes_into_being_with_its_first_record(run: Run) -> None:
     run("produce", "made-by-produce", stdin="a\n")
     assert run("consume", "made-by-produce", "--max", "1").lines == ["a"]
@@ -157,7 +167,7 @@ def test_a_topic_comes_into_being_with_its_first_record(run: Run) -> None:
     ("bootstrap", "reason"),
     [("127.0.0.1:1", "connection refused"), ("127.0.0.1:1,127.0.0.1:2", "connection refused")],
 )
-@pytest.mark.parametrize("command", [("topics", "list"), ("produce", "t"), ("consume", "t")])
+@pytest.mark.parametrize("command", [("topics", "list"), ("groups", "list"), ("produce", "t"), ("consume", "t")])
 def test_no_broker_is_one_sentence(run: Run, command: tuple[str, ...], bootstrap: str, reason: str) -> None:
     outcome = run(*command, "--bootstrap", bootstrap)
     assert refused(

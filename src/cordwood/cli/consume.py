@@ -1,26 +1,53 @@
-"""``cordwood consume``: prints records, of all partitions or of one, until it is stopped."""
+"""``cordwood consume``: prints records of topics until it is stopped: by itself, or as a member of a group.
+
+By itself it reads all partitions, or one, from wherever it is told to, and leaves no trace. As a member it reads what
+the group assigns to it, from the committed offsets on, and commits what it has printed, never more: a record whose line
+may not have left is printed again by whoever comes next.
+"""
 
 import argparse
+import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from cordwood.client.connect import ANSWER_TIMEOUT_S, ClientError, Cluster, cause, one_topic, sentence
+from cordwood.client.offsets import Partition
+from cordwood.errors import ConfigError
 
-from .options import add_cluster_options, pairs, positive, whole_number
+from .options import add_cluster_options, group_name, pairs, positive, whole_number
 from .position import HELP, Position, Where, parse_position
 from .show import COLUMNS, Show
 
 BATCH = 2000
 POLL_S = 0.2
+COMMIT_INTERVAL_MS = 1000
+
+RESETS = {Where.EARLIEST: "earliest", Where.LATEST: "latest"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = "It reads as nobody in particular: it joins no group and leaves no trace. Ctrl-C ends it."
-    parser.add_argument("topic", metavar="TOPIC")
+    parser.epilog = (
+        "Without --group it reads as nobody in particular: it joins no group and leaves no trace. With it, a TOPIC "
+        "that begins with ^ is a pattern, and -X group.protocol=consumer joins by the newer protocol. Ctrl-C ends it."
+    )
+    parser.add_argument("topics", metavar="TOPIC", nargs="+")
     parser.add_argument(
-        "--from", dest="start", metavar="WHERE", type=_start, default="earliest", help=f"{HELP}; default: earliest"
+        "--group",
+        type=group_name,
+        metavar="NAME",
+        help="share the partitions with this group, and commit what is printed",
+    )
+    parser.add_argument(
+        "--from",
+        dest="start",
+        metavar="WHERE",
+        type=_start,
+        default=Position(Where.EARLIEST),
+        help=f"{HELP}; default: earliest. With --group: earliest or latest, where nothing is committed",
     )
     parser.add_argument("--partition", type=whole_number, help="only this one; default: all")
     parser.add_argument("--max", type=positive, metavar="N", help="end after N records")
@@ -54,22 +81,68 @@ def _columns(text: str) -> tuple[str, ...]:
 
 def run(arguments: argparse.Namespace) -> int:
     cluster = Cluster(arguments.bootstrap, pairs("-X", arguments.properties))
-    consumer = cluster.consumer(
-        on_error=_report,
-        enable_partition_eof=True,
-        auto_offset_reset="error",
-        fetch_queue_backoff_ms=10,
-        fetch_wait_max_ms=100 if arguments.until_end else 500,
-    )
+    consumer = _alone(cluster, arguments) if arguments.group is None else _member(cluster, arguments)
     try:
-        partitions = _partitions(consumer, arguments.topic, arguments.partition)
-        consumer.assign(_placed(consumer, partitions, arguments.start))
-        _print_records(consumer, Show(arguments.columns, json=arguments.json), len(partitions), arguments)
+        with _ended_like_ctrl_c(signal.SIGTERM):
+            _begin(consumer, arguments)
+            _print_records(consumer, Show(arguments.columns, json=arguments.json), arguments)
     except KeyboardInterrupt:
         pass  # the usual way to end it
+    except KafkaException as exception:
+        raise ClientError(sentence(cause(exception))) from None
     finally:
         consumer.close()
     return 0
+
+
+def _alone(cluster: Cluster, arguments: argparse.Namespace) -> Consumer:
+    return cluster.consumer(on_error=_report, auto_offset_reset="error", **_fetching(arguments))
+
+
+def _member(cluster: Cluster, arguments: argparse.Namespace) -> Consumer:
+    if arguments.partition is not None:
+        raise ConfigError("--partition does not go with --group: the group says who reads which")
+    if arguments.start.where not in RESETS:
+        raise ConfigError(
+            "with --group, --from is earliest or latest, for partitions where nothing is committed; "
+            "`cordwood groups reset-offsets` moves what is"
+        )
+    return cluster.member(
+        arguments.group,
+        on_error=_report,
+        auto_offset_reset=RESETS[arguments.start.where],
+        auto_commit_interval_ms=COMMIT_INTERVAL_MS,
+        **_fetching(arguments),
+    )
+
+
+def _fetching(arguments: argparse.Namespace) -> dict[str, int | bool]:
+    return {
+        "enable_partition_eof": True,
+        "fetch_queue_backoff_ms": 10,
+        "fetch_wait_max_ms": 100 if arguments.until_end else 500,
+    }
+
+
+@contextmanager
+def _ended_like_ctrl_c(number: signal.Signals) -> Iterator[None]:
+    """A member that is asked to end commits and says goodbye; without that, the others wait for its session to end."""
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+def _begin(consumer: Consumer, arguments: argparse.Namespace) -> None:
+    if arguments.group is None:
+        partitions = [p for topic in arguments.topics for p in _partitions(consumer, topic, arguments.partition)]
+        consumer.assign(_placed(consumer, partitions, arguments.start))
+        return
+    for topic in arguments.topics:
+        if not topic.startswith("^"):
+            one_topic(consumer, topic, patience_s=1)
+    consumer.subscribe(arguments.topics)
 
 
 def _report(error: KafkaError) -> None:
@@ -108,21 +181,41 @@ def _at_offset(consumer: Consumer, partition: TopicPartition, start: Position) -
     first, end = consumer.get_watermark_offsets(partition, ANSWER_TIMEOUT_S)
     wanted = start.number if start.where is Where.OFFSET else end - start.number
     if wanted > end:
-        raise ClientError(f"partition {partition.partition} ends at offset {end}; --from {wanted} is beyond it")
+        raise ClientError(
+            f"{partition.topic} partition {partition.partition} ends at offset {end}; --from {wanted} is beyond it"
+        )
     return TopicPartition(partition.topic, partition.partition, max(first, wanted))
 
 
-def _print_records(consumer: Consumer, show: Show, partitions: int, arguments: argparse.Namespace) -> None:
+def _print_records(consumer: Consumer, show: Show, arguments: argparse.Namespace) -> None:
     """Print until there were enough, or all, or somebody stops it."""
     left = sys.maxsize if arguments.max is None else arguments.max
-    ended: set[int] = set()
+    ended: set[Partition] = set()
     output = sys.stdout.buffer
-    while left and not (arguments.until_end and len(ended) == partitions):
+    while left and not (arguments.until_end and _all_is_read(consumer, ended)):
+        printed: dict[Partition, Message] = {}
         for message in _next(consumer, min(left, BATCH)):
             if _is_record(message, ended):
                 output.write(show.line(message))
+                printed[_partition_of(message)] = message
                 left -= 1
         output.flush()
+        if arguments.group is not None:
+            _store(consumer, printed)
+
+
+def _all_is_read(consumer: Consumer, ended: set[Partition]) -> bool:
+    """A member without partitions waits: it is there to take over from one that ends."""
+    held = {(p.topic, p.partition) for p in consumer.assignment()}
+    ended &= held
+    return bool(held) and held == ended
+
+
+def _store(consumer: Consumer, printed: dict[Partition, Message]) -> None:
+    """Let the next commit cover what was printed."""
+    for message in printed.values():
+        with suppress(KafkaException):  # the partition has another owner by now, who will print these again
+            consumer.store_offsets(message=message)
 
 
 def _next(consumer: Consumer, limit: int) -> list[Message]:
@@ -133,14 +226,19 @@ def _next(consumer: Consumer, limit: int) -> list[Message]:
     return [first, *consumer.consume(limit - 1, 0)] if limit > 1 else [first]
 
 
-def _is_record(message: Message, ended: set[int]) -> bool:
+def _is_record(message: Message, ended: set[Partition]) -> bool:
     """Tell a record from the end of a partition, which is noted, and from an error, which is raised."""
     error = message.error()
     if error is None:
         return True
     if error.code() != KafkaError._PARTITION_EOF:
-        raise ClientError(f"partition {message.partition()}: {sentence(error)}")
-    partition = message.partition()
-    assert partition is not None
-    ended.add(partition)
+        raise ClientError(": ".join(filter(None, [message.topic(), sentence(error)])))
+    ended.add(_partition_of(message))
     return False
+
+
+def _partition_of(message: Message) -> Partition:
+    topic, partition = message.topic(), message.partition()
+    assert topic is not None
+    assert partition is not None
+    return topic, partition

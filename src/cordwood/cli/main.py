@@ -18,10 +18,14 @@ from cordwood.errors import CordwoodError
 COMMANDS = {
     "serve": "run a broker",
     "topics": "create, list, describe and delete topics",
+    "groups": "list, describe, reset and delete consumer groups",
     "produce": "send lines of standard input to a topic",
     "consume": "print a topic's records",
     "demo": "see it work: a broker, a topic, a producer and two consumers",
 }
+
+# These may have a value that begins with a minus.
+SIGNED_OPTIONS = ("--from", "--to", "--shift")
 
 FAILED = 1
 INTERRUPTED = 128 + signal.SIGINT
@@ -78,8 +82,8 @@ def _joined(words: Sequence[str]) -> list[str]:
     """Let ``--from -1h`` mean ``--from=-1h``, which argparse would take for an option."""
     joined: list[str] = []
     for word in words:
-        if joined and joined[-1] == "--from" and re.match(r"-\d", word):
-            joined[-1] = f"--from={word}"
+        if joined and joined[-1] in SIGNED_OPTIONS and re.match(r"-\d", word):
+            joined[-1] = f"{joined[-1]}={word}"
         else:
             joined.append(word)
     return joined

@@ -52,3 +52,10 @@ def positive(text: str) -> int:
     if (number := whole_number(text)) < 1:
         raise argparse.ArgumentTypeError("it must be at least 1")
     return number
+
+
+def group_name(text: str) -> str:
+    """For argparse: any text is a group's name, but for none at all."""
+    if not text:
+        raise argparse.ArgumentTypeError("a group's name can not be empty")
+    return text

@@ -1,19 +1,23 @@
-"""Where to start reading, as a person says it: ``earliest``, ``latest``, an offset, a time."""
+"""Where to start reading, as a person says it: ``earliest``, ``latest``, an offset, a time; and how long ago."""
 
 import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 
-UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+# Days, hours, minutes and seconds, as 1h30m or as ISO 8601 has it, which is how Kafka's tools want them.
+UNITS_MS = (86_400_000, 3_600_000, 60_000, 1000)
+DURATION = re.compile(r"(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?")
+ISO_DURATION = re.compile(r"P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+)S)?)?")
 
 # An offset of 13 digits would take a million records a second for eleven days; a time in ms has had 13 since 2001.
 TIME_DIGITS = 13
 
 HELP = (
     "earliest; latest; an offset (1500); that many before the end (-10); a time (2026-01-31T12:00, local unless it "
-    "says otherwise, or ms since 1970); or how long ago (1h, 30m, 2d)"
+    "says otherwise, or ms since 1970); or how long ago (1h, 30m, 2d12h)"
 )
+DURATION_HELP = "a duration, such as 90s, 1h30m, 2d or PT1H30M"
 
 
 class Where(Enum):
@@ -46,9 +50,31 @@ def parse_position(text: str, *, now_ms: int) -> Position:
         return Position(Where.TIME_MS if len(text) >= TIME_DIGITS else Where.OFFSET, int(text))
     if re.fullmatch(r"-[0-9]{1,18}", text):
         return Position(Where.BEFORE_END, -int(text))
-    if (ago := re.fullmatch(r"-?([0-9]+)([smhd])", text)) is not None:
-        return _at_time(now_ms - int(ago[1]) * UNITS_MS[ago[2]])
+    if (ago_ms := _duration_ms(text.removeprefix("-"))) is not None:
+        return before(now_ms, ago_ms)
     return _at_time(int(datetime.fromisoformat(text).timestamp() * 1000))
+
+
+def parse_duration_ms(text: str) -> int:
+    """How long *text* says; ``ValueError`` if it says nothing.
+
+    >>> parse_duration_ms("1h30m") == parse_duration_ms("PT1H30M") == 5_400_000
+    True
+    """
+    if (duration_ms := _duration_ms(text)) is None:
+        raise ValueError(text)
+    return duration_ms
+
+
+def before(now_ms: int, ago_ms: int) -> Position:
+    return _at_time(now_ms - ago_ms)
+
+
+def _duration_ms(text: str) -> int | None:
+    found = DURATION.fullmatch(text) or ISO_DURATION.fullmatch(text)
+    if found is None or not any(found.groups()):
+        return None
+    return sum(int(count or 0) * unit_ms for count, unit_ms in zip(found.groups(), UNITS_MS, strict=True))
 
 
 def _at_time(time_ms: int) -> Position:

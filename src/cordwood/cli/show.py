@@ -12,6 +12,10 @@ def _key(message: Message) -> bytes:
     return _raw(message.key())
 
 
+def _topic(message: Message) -> bytes:
+    return _raw(message.topic())
+
+
 def _partition(message: Message) -> bytes:
     return str(message.partition()).encode()
 
@@ -29,6 +33,7 @@ def _headers(message: Message) -> bytes:
 
 
 COLUMNS: Mapping[str, Callable[[Message], bytes]] = {
+    "topic": _topic,
     "partition": _partition,
     "offset": _offset,
     "time": _time,
@@ -76,6 +81,7 @@ def time_text(timestamp_ms: int) -> str:
 
 def _json_line(message: Message) -> bytes:
     record = {
+        "topic": message.topic(),
         "partition": message.partition(),
         "offset": message.offset(),
         "time": time_text(message.timestamp()[1]),

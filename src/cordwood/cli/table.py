@@ -1,5 +1,6 @@
 """Rows of text in columns that line up."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 
@@ -8,7 +9,12 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, indent: s
     body = list(rows)
     columns = list(zip(head, *body, strict=True))
     widths = [max(map(len, column)) for column in columns]
-    numeric = [all(cell.isdigit() for cell in column[1:]) and len(column) > 1 for column in columns]
+    numeric = [_numeric(column[1:]) for column in columns]
     for row in [head, *body]:
         cells = [c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, numeric, strict=True)]
         print(indent + "  ".join(cells).rstrip())
+
+
+def _numeric(cells: Sequence[str]) -> bool:
+    """Are these numbers, one at least, and signs that there is none?"""
+    return all(re.fullmatch("-?[0-9]+|[-?]", cell) for cell in cells) and any(cell[-1].isdigit() for cell in cells)

@@ -1,11 +1,10 @@
 """``cordwood topics``: create, list, describe, delete."""
 
 import argparse
-from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from contextlib import suppress
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import (
     AdminClient,
     ConfigResource,
@@ -21,11 +20,12 @@ from cordwood.client.connect import (
     ClientError,
     Cluster,
     all_topics,
-    cause,
+    error_of,
     one_topic,
     sentence,
     unknown_topic,
 )
+from cordwood.client.offsets import list_offsets
 
 from .options import add_cluster_options, pairs, positive
 from .table import print_table
@@ -79,7 +79,7 @@ def _create(admin: AdminClient, arguments: argparse.Namespace) -> int:
         NewTopic(name, arguments.partitions, arguments.replication_factor, config=config) for name in arguments.topics
     ]
     for name, future in admin.create_topics(new, request_timeout=ANSWER_TIMEOUT_S).items():
-        error = _error(future)
+        error = error_of(future)
         if error is None:
             with suppress(ClientError):  # it is there; whether everybody knows by now is another matter
                 one_topic(admin, name, patience_s=5)
@@ -123,16 +123,16 @@ def _describe_one(admin: AdminClient, name: str, topic: TopicMetadata) -> None:
     for setting, value in _altered_settings(admin, name).items():
         print(f"  {setting}={value}")
     partitions = sorted(topic.partitions)
-    first = _offsets(admin, name, partitions, OffsetSpec.earliest())
-    end = _offsets(admin, name, partitions, OffsetSpec.latest())
+    first = list_offsets(admin, [(name, p) for p in partitions], OffsetSpec.earliest())
+    end = list_offsets(admin, [(name, p) for p in partitions], OffsetSpec.latest())
     rows = [
         [
             str(p),
             str(topic.partitions[p].leader),
             ",".join(map(str, topic.partitions[p].replicas)),
             ",".join(map(str, topic.partitions[p].isrs)),
-            _offset_text(first.get(p)),
-            _offset_text(end.get(p)),
+            _offset_text(first.get((name, p))),
+            _offset_text(end.get((name, p))),
         ]
         for p in partitions
     ]
@@ -147,22 +147,15 @@ def _altered_settings(admin: AdminClient, name: str) -> Mapping[str, str]:
     """The settings that the topic has of its own."""
     resource = ConfigResource(ResourceType.TOPIC, name)
     future = admin.describe_configs([resource], request_timeout=ANSWER_TIMEOUT_S)[resource]
-    if (error := _error(future)) is not None:
+    if (error := error_of(future)) is not None:
         raise ClientError(f"the settings of {name} could not be read: {sentence(error)}")
     entries = sorted(future.result().items())
     return {n: str(e.value) for n, e in entries if e.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
 
 
-def _offsets(admin: AdminClient, name: str, partitions: Iterable[int], spec: OffsetSpec) -> dict[int, int]:
-    """The first or the end offsets, of the partitions that have a leader to ask."""
-    asked = {TopicPartition(name, partition): spec for partition in partitions}
-    futures = admin.list_offsets(asked, request_timeout=ANSWER_TIMEOUT_S)
-    return {tp.partition: f.result().offset for tp, f in futures.items() if _error(f) is None}
-
-
 def _delete(admin: AdminClient, arguments: argparse.Namespace) -> int:
     for name, future in admin.delete_topics(list(arguments.topics), request_timeout=ANSWER_TIMEOUT_S).items():
-        error = _error(future)
+        error = error_of(future)
         if error is None:
             print(f"deleted {name}")
         elif error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -170,13 +163,3 @@ def _delete(admin: AdminClient, arguments: argparse.Namespace) -> int:
         else:
             raise ClientError(f"{name} was not deleted: {sentence(error)}")
     return 0
-
-
-def _error(future: "Future[object]") -> KafkaError | None:
-    """Wait, and say what went wrong."""
-    exception = future.exception()
-    if exception is None:
-        return None
-    if isinstance(exception, KafkaException):
-        return cause(exception)
-    raise exception

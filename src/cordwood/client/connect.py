@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -47,6 +48,11 @@ class Cluster:
     def consumer(self, *, on_error: Callable[[KafkaError], None], **settings: str | int | bool) -> Consumer:
         """A consumer to assign partitions to; it joins no group and commits nothing."""
         fixed = {"group.id": "cordwood", "enable.auto.commit": False, "error_cb": on_error}
+        return self._made(Consumer, {**fixed, **_dotted(settings)})
+
+    def member(self, group: str, *, on_error: Callable[[KafkaError], None], **settings: str | int | bool) -> Consumer:
+        """A consumer of a group; it commits, now and then and when it leaves, the offsets that are stored with it."""
+        fixed = {"group.id": group, "enable.auto.offset.store": False, "error_cb": on_error}
         return self._made(Consumer, {**fixed, **_dotted(settings)})
 
     def _made(self, kind: Callable[[dict[str, Any]], C], more: Mapping[str, object]) -> C:
@@ -123,6 +129,16 @@ def cause(exception: KafkaException) -> KafkaError:
     error = exception.args[0]
     assert isinstance(error, KafkaError)
     return error
+
+
+def error_of(future: "Future[Any]") -> KafkaError | None:
+    """Wait, and say what went wrong."""
+    exception = future.exception()
+    if exception is None:
+        return None
+    if isinstance(exception, KafkaException):
+        return cause(exception)
+    raise exception
 
 
 def all_topics(client: AdminClient | Consumer | Producer) -> dict[str, TopicMetadata]:
