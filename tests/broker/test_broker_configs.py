@@ -174,7 +174,7 @@ def test_no_name_describes_what_was_altered_for_all_brokers() -> None:
         (BROKER, "2", Error.INVALID_REQUEST),
         (BROKER, "x", Error.INVALID_REQUEST),
         (0, "t", Error.INVALID_REQUEST),
-        (GROUP, "g", Error.INVALID_REQUEST),
+        (GROUP, "", Error.INVALID_REQUEST),
         (99, "t", Error.INVALID_REQUEST),
     ],
 )
@@ -187,6 +187,62 @@ def test_what_has_no_settings_is_refused_everywhere(kind: int, name: str, error:
     assert answer.configs == []
     assert incremental(client, kind, name, ("retention.ms", SET, "1"))[0] == error
     assert replace(client, kind, name, ("retention.ms", "1"))[0] == error
+
+
+# ---------------------------------------------------------------------- groups
+
+OF_GROUP = 8
+
+
+def test_a_group_has_the_brokers_settings_until_it_has_its_own() -> None:
+    harness = Harness(group_consumer_session_timeout_ms=50_000)
+    client = harness.connect()
+    found = entry(client, GROUP, "a/b ü", "consumer.session.timeout.ms")
+    assert (found.value, found.config_source) == ("50000", STATIC)
+    assert incremental(client, GROUP, "a/b ü", ("consumer.session.timeout.ms", SET, "60000")) == (Error.NONE, None)
+    found = entry(client, GROUP, "a/b ü", "consumer.session.timeout.ms")
+    assert (found.value, found.config_source) == ("60000", OF_GROUP)
+    assert entry(client, GROUP, "a/b", "consumer.session.timeout.ms").value == "50000"
+
+
+def test_a_groups_settings_outlive_a_restart_and_are_listed() -> None:
+    harness = Harness()
+    client = harness.connect()
+    incremental(client, GROUP, "a/b ü", ("consumer.heartbeat.interval.ms", SET, "7000"))
+    harness.stop()
+    harness.start()
+    client = harness.connect()
+    assert entry(client, GROUP, "a/b ü", "consumer.heartbeat.interval.ms").value == "7000"
+    request = ListConfigResourcesRequest(resource_types=[GROUP])
+    response = client.ask(request, 1, ListConfigResourcesResponse)
+    assert [(r.resource_type, r.resource_name) for r in response.config_resources] == [(GROUP, "a/b ü")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("consumer.session.timeout.ms", "44999", "from 45000 to 60000"),
+        ("consumer.session.timeout.ms", "60001", "from 45000 to 60000"),
+        ("consumer.heartbeat.interval.ms", "soon", "a whole number"),
+        ("consumer.sesion.timeout.ms", "45000", "consumer.session.timeout.ms"),
+    ],
+)
+def test_a_groups_bad_setting_is_refused(name: str, text: str, words: str) -> None:
+    harness = Harness()
+    error, message = incremental(harness.connect(), GROUP, "g", (name, SET, text))
+    assert error == Error.INVALID_CONFIG
+    assert message is not None
+    assert words in message
+
+
+def test_a_group_is_held_to_limits_that_were_narrowed_later() -> None:
+    harness = Harness()
+    client = harness.connect()
+    replace(client, GROUP, "g", ("consumer.session.timeout.ms", "60000"))
+    harness.stop()
+    harness.static["group.consumer.max.session.timeout.ms"] = "50000"
+    harness.start()
+    assert entry(harness.connect(), GROUP, "g", "consumer.session.timeout.ms").value == "50000"
 
 
 # ---------------------------------------------------------------------- altering

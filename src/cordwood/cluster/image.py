@@ -69,6 +69,7 @@ class MetadataImage:
         self.topics: dict[TopicName, TopicInfo] = {}
         self.topic_names: dict[TopicId, TopicName] = {}
         self.broker_configs: dict[str, dict[str, str]] = {}
+        self.group_configs: dict[str, dict[str, str]] = {}
         self.deleted_topics: dict[TopicId, TopicName] = {}
         """Topics that are gone from the metadata while some of their files may not be, with their names."""
         self.last_producer_id = -1
@@ -110,6 +111,8 @@ class MetadataImage:
             case ["config", "brokers", name]:
                 self.broker_configs[name] = layout.parse_config(data)
                 delta.broker_configs[name] = None
+            case ["config", "groups", name]:
+                self.group_configs[layout.parse_group_name(name)] = layout.parse_config(data)
             case ["admin", "deleted_topics", text]:
                 self.deleted_topics[TopicId(layout.parse_uuid(text))] = layout.parse_deleted_topic(data)
             case ["latest_producer_id_block"]:
@@ -134,6 +137,8 @@ class MetadataImage:
             case ["config", "brokers", name]:
                 self.broker_configs.pop(name, None)
                 delta.broker_configs[name] = None
+            case ["config", "groups", name]:
+                self.group_configs.pop(layout.parse_group_name(name), None)
             case ["admin", "deleted_topics", text]:
                 self.deleted_topics.pop(TopicId(layout.parse_uuid(text)), None)
             case _:

@@ -7,6 +7,7 @@ is the only one that knows them; the rest of the core speaks of topics, partitio
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from urllib.parse import quote, unquote
 from uuid import UUID
 
 from cordwood.ids import NodeId, TopicId, TopicName
@@ -46,6 +47,15 @@ def topic_config_path(topic: TopicName) -> str:
 
 def broker_config_path(name: str) -> str:
     return f"{CONFIGS}/brokers/{name}"
+
+
+def group_config_path(group_id: str) -> str:
+    """A group's name may hold any character; in a path a slash would be a node of its own."""
+    return f"{CONFIGS}/groups/{quote(group_id, safe='')}"
+
+
+def parse_group_name(text: str) -> str:
+    return unquote(text)
 
 
 def deleted_topic_path(topic_id: TopicId) -> str:

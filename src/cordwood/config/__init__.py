@@ -4,11 +4,21 @@
 What clients ask about them is in ``describe``, what they change in ``alter``, files in ``properties``.
 """
 
-from .alter import Change, Operation, alter_broker, alter_topic, checked_broker, checked_topic
+from .alter import (
+    Change,
+    Operation,
+    alter_broker,
+    alter_group,
+    alter_topic,
+    checked_broker,
+    checked_group,
+    checked_topic,
+)
 from .broker import BROKER_SETTINGS, BrokerConfig, topic_defaults
-from .describe import Entry, Given, describe_broker, describe_cluster, describe_topic
+from .describe import Entry, Given, describe_broker, describe_cluster, describe_group, describe_topic
 from .endpoint import Endpoint
 from .foreign import without_effect
+from .group import GROUP_SETTINGS, GroupConfig
 from .layers import Layers, Source
 from .properties import parse_properties
 from .setting import Kind, Scope, Setting
@@ -16,12 +26,14 @@ from .topic import TOPIC_SETTINGS, TopicConfig
 
 __all__ = [
     "BROKER_SETTINGS",
+    "GROUP_SETTINGS",
     "TOPIC_SETTINGS",
     "BrokerConfig",
     "Change",
     "Endpoint",
     "Entry",
     "Given",
+    "GroupConfig",
     "Kind",
     "Layers",
     "Operation",
@@ -30,11 +42,14 @@ __all__ = [
     "Source",
     "TopicConfig",
     "alter_broker",
+    "alter_group",
     "alter_topic",
     "checked_broker",
+    "checked_group",
     "checked_topic",
     "describe_broker",
     "describe_cluster",
+    "describe_group",
     "describe_topic",
     "parse_properties",
     "topic_defaults",

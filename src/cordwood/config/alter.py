@@ -14,6 +14,7 @@ from cordwood.errors import ConfigError, Error, Refused
 
 from .broker import BROKER_SETTINGS, BrokerConfig, topic_defaults
 from .foreign import is_foreign
+from .group import GROUP_SETTINGS, check_group
 from .layers import Layers
 from .names import unknown_name
 from .setting import Kind, Scope, Setting
@@ -86,6 +87,29 @@ def checked_broker(texts: Mapping[str, str], layers: Layers, *, for_all: bool) -
         BrokerConfig.parse(replace(layers, cluster=texts) if for_all else replace(layers, broker=texts))
     except ConfigError as error:
         raise Refused(Error.INVALID_REQUEST, str(error)) from None
+    return dict(texts)
+
+
+def alter_group(current: Mapping[str, str], changes: Sequence[Change], layers: Layers) -> dict[str, str]:
+    """A group's settings after incremental *changes*.
+
+    Raises:
+        Refused: with Kafka's error code; nothing has changed then.
+    """
+    return checked_group(_applied(current, changes, GROUP_SETTINGS), layers)
+
+
+def checked_group(texts: Mapping[str, str], layers: Layers) -> dict[str, str]:
+    """The whole of a group's settings, if they are good.
+
+    Raises:
+        Refused: with Kafka's error code.
+    """
+    try:
+        _check_lengths(texts)
+        check_group(texts, BrokerConfig.parse(layers))
+    except ConfigError as error:
+        raise Refused(Error.INVALID_CONFIG, str(error)) from None
     return dict(texts)
 
 

@@ -8,8 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .broker import BROKER_SETTINGS, effective, topic_defaults
+from .broker import BROKER_SETTINGS, BrokerConfig, effective, topic_defaults
 from .foreign import is_foreign
+from .group import GROUP_SETTINGS, GroupConfig, bounds_of
 from .layers import Layers, Source
 from .setting import Kind, Scope, Setting
 from .topic import TOPIC_SETTINGS, TopicConfig
@@ -44,6 +45,12 @@ def describe_topic(overrides: Mapping[str, str], layers: Layers, names: Collecti
     return [_topic_entry(setting, config, overrides, layers) for setting in wanted]
 
 
+def describe_group(overrides: Mapping[str, str], layers: Layers, names: Collection[str] | None = None) -> list[Entry]:
+    """A group's settings (those in *names*, or all), by name."""
+    config = GroupConfig.merge(overrides, BrokerConfig.parse(layers))
+    return [_group_entry(s, config, overrides, layers) for s in _wanted(GROUP_SETTINGS, names, overrides)]
+
+
 def describe_broker(layers: Layers, names: Collection[str] | None = None) -> list[Entry]:
     """A broker's settings (those in *names*, or all), by name; Kafka's others last, as far as its file has them."""
     entries = [_broker_entry(s, layers) for s in _wanted(BROKER_SETTINGS, names, layers.static)]
@@ -68,6 +75,14 @@ def _topic_entry(setting: Setting, config: TopicConfig, overrides: Mapping[str, 
     value = setting.text(getattr(config, setting.attribute))
     own = [Given(setting.name, value, Source.TOPIC)] if setting.name in overrides else []
     brokers = [BROKER_SETTINGS[s.name] for s in setting.brokers]
+    synonyms = (*own, *_given(brokers, layers, setting.sensitive), *_defaults(brokers))
+    return _entry(setting, value, synonyms, read_only=False)
+
+
+def _group_entry(setting: Setting, config: GroupConfig, overrides: Mapping[str, str], layers: Layers) -> Entry:
+    value = setting.text(getattr(config, setting.attribute))
+    own = [Given(setting.name, value, Source.GROUP)] if setting.name in overrides else []
+    brokers = [BROKER_SETTINGS[bounds_of(setting.name).default]]
     synonyms = (*own, *_given(brokers, layers, setting.sensitive), *_defaults(brokers))
     return _entry(setting, value, synonyms, read_only=False)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from .broker import BROKER_SETTINGS
+from .group import GROUP_SETTINGS, bounds_of
 from .setting import INT_MAX, LONG_MAX, Setting
 from .topic import TOPIC_SETTINGS
 
@@ -30,6 +31,12 @@ def configuration_page() -> str:
             ["setting", "kind", "default", "must be", "what it does", "broker's setting"],
             map(_topic_row, _shown(TOPIC_SETTINGS)),
         ),
+        "\n## Groups\n\nOf the consumer protocol, for one group alone (`kafka-configs --entity-type groups`). The last "
+        "column has the broker's settings: the default, and the limits within which a group may choose.\n",
+        _table(
+            ["setting", "kind", "default", "must be", "what it does", "broker's settings"],
+            map(_group_row, _shown(GROUP_SETTINGS)),
+        ),
         "\n## Brokers\n",
         _table(
             ["setting", "kind", "default", "must be", "scope", "what it does"],
@@ -49,6 +56,11 @@ def _table(head: list[str], rows: Iterable[list[str]]) -> str:
 
 def _topic_row(setting: Setting) -> list[str]:
     brokers = ", ".join(f"`{s.name}`" for s in setting.brokers)
+    return [*_facts(setting), _purpose(setting), brokers]
+
+
+def _group_row(setting: Setting) -> list[str]:
+    brokers = ", ".join(f"`{name}`" for name in bounds_of(setting.name))
     return [*_facts(setting), _purpose(setting), brokers]
 
 

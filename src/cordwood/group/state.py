@@ -9,7 +9,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from cordwood.cluster.image import MetadataImage
-from cordwood.config import BrokerConfig
+from cordwood.config import BrokerConfig, GroupConfig
 from cordwood.coordinator.deadlines import Deadlines
 from cordwood.group.committed import CommittedOffsets
 from cordwood.group.groups import Group
@@ -29,11 +29,23 @@ class GroupState:
         self.logger = logger
         self._config = config
         self._entropy = entropy
+        self._common_settings = config(), GroupConfig.merge({}, config())
+        """Those of all groups without settings of their own, and the broker's that they were made from."""
 
     @property
     def config(self) -> BrokerConfig:
         """The settings now in force."""
         return self._config()
+
+    def settings_of(self, group_id: str) -> GroupConfig:
+        """A group's own settings over the broker's."""
+        config = self._config()
+        overrides = self.image.group_configs.get(group_id)
+        if overrides:
+            return GroupConfig.merge(overrides, config)
+        if self._common_settings[0] is not config:
+            self._common_settings = config, GroupConfig.merge({}, config)
+        return self._common_settings[1]
 
     def new_uuid(self) -> UUID:
         """A random UUID, as clients make them."""

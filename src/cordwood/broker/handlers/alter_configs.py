@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.broker.handlers.config_resources import TOPIC, check_broker_name, find_topic
+from cordwood.broker.handlers.config_resources import GROUP, TOPIC, check_broker_name, find_topic, group_config
 from cordwood.broker.handlers.incremental_alter_configs import ResourceKey, alter
-from cordwood.config import checked_broker, checked_topic
+from cordwood.config import checked_broker, checked_group, checked_topic
 from cordwood.errors import Error, Refused
 from cordwood.wire.messages import (
     AlterConfigsRequest,
@@ -49,4 +49,7 @@ def _replaced(broker: "Broker", resource: AlterConfigsRequestResource) -> dict[s
     if resource.resource_type == TOPIC:
         find_topic(broker, resource.resource_name)
         return checked_topic(texts, layers)
+    if resource.resource_type == GROUP:
+        group_config(broker, resource.resource_name)
+        return checked_group(texts, layers)
     return checked_broker(texts, layers, for_all=check_broker_name(broker, resource.resource_name))

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from cordwood.cluster.image import TopicInfo
-from cordwood.cluster.layout import DEFAULT_BROKER, broker_config_path, topic_config_path
+from cordwood.cluster.layout import DEFAULT_BROKER, broker_config_path, group_config_path, topic_config_path
 from cordwood.cluster.topic_names import check_name
 from cordwood.errors import Error, Refused
 
@@ -29,14 +29,23 @@ def check_broker_name(broker: "Broker", name: str) -> bool:
     return False
 
 
+def group_config(broker: "Broker", group_id: str) -> dict[str, str]:
+    """The settings of a group, which need not exist yet."""
+    if not group_id:
+        raise Refused(Error.INVALID_REQUEST, "A group has a name of at least one character.")
+    return broker.image.group_configs.get(group_id, {})
+
+
 def unserved(resource_type: int) -> Refused:
     return Refused(Error.INVALID_REQUEST, f"Resources of type {resource_type} have no settings here.")
 
 
 def config_path(broker: "Broker", resource_type: int, name: str) -> str:
-    """Where the altered settings of a topic, of this broker or of all brokers are kept."""
+    """Where the altered settings of a topic, a group, this broker or all brokers are kept."""
     if resource_type == TOPIC:
         return topic_config_path(find_topic(broker, name).name)
+    if resource_type == GROUP:
+        return group_config_path(name)
     if resource_type != BROKER:
         raise unserved(resource_type)
     return broker_config_path(DEFAULT_BROKER if check_broker_name(broker, name) else name)

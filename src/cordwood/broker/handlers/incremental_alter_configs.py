@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (44), versions 0-1: set, unset, add to or take from settings of topics and brokers.
+"""IncrementalAlterConfigs (44), versions 0-1: set, unset, add to or take from settings of topics, brokers and groups.
 
 Each resource succeeds or fails by itself, as a whole.
 """
@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
 from cordwood.broker.handlers.config_resources import (
+    GROUP,
     TOPIC,
     check_broker_name,
     config_path,
     find_topic,
+    group_config,
 )
 from cordwood.cluster.controller import set_config
-from cordwood.config import Change, alter_broker, alter_topic
+from cordwood.config import Change, alter_broker, alter_group, alter_topic
 from cordwood.errors import Error, Refused
 from cordwood.ports import StoreOp
 from cordwood.wire.messages import (
@@ -83,4 +85,6 @@ def _altered(broker: "Broker", resource: IncrementalAlterConfigsRequestResource)
     layers = broker.settings.layers
     if resource.resource_type == TOPIC:
         return alter_topic(find_topic(broker, resource.resource_name).config, changes, layers)
+    if resource.resource_type == GROUP:
+        return alter_group(group_config(broker, resource.resource_name), changes, layers)
     return alter_broker(changes, layers, for_all=check_broker_name(broker, resource.resource_name))
