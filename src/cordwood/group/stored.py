@@ -116,7 +116,7 @@ class ConsumerGroupMemberMetadataValue:
     subscribed_topic_regex: str | None = None
     rebalance_timeout_ms: i32 = -1
     server_assignor: str | None = None
-    classic_member_metadata: ClassicMemberMetadata | None = v("0+", tag=0)
+    classic_member_metadata: ClassicMemberMetadata | None = v("0+", tag=0, null="0+")
 
 
 @message(versions="6")
@@ -202,7 +202,7 @@ class Kind:
 
 
 KINDS = (
-    Kind(1, OffsetCommitKey, OffsetCommitValue, 3, range(5)),
+    Kind(1, OffsetCommitKey, OffsetCommitValue, 4, range(5)),
     Kind(2, GroupMetadataKey, GroupMetadataValue, 3, range(5)),
     Kind(3, ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, 0, range(1)),
     Kind(5, ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue, 0, range(1)),

@@ -136,7 +136,7 @@ class _Writer:
         if spec.array:
             self.array(spec, target, null=null)
         elif isinstance(spec.type, MessageSpec):
-            self.nested(spec.type, target, null=null)
+            self.nested(spec.type, target, null=null, tagged=spec.tag is not None)
         else:
             self.scalar(spec.type, spec.name, target, null=null, compact=self.flexible and spec.compact)
 
@@ -235,8 +235,8 @@ class _Writer:
             self.flush()
             self.out.line(f"{items}.append({item})")
 
-    def nested(self, spec: MessageSpec, target: str, *, null: bool) -> None:
-        """A struct in a struct: if it can be null, a byte says whether it is there."""
+    def nested(self, spec: MessageSpec, target: str, *, null: bool, tagged: bool) -> None:
+        """A struct in a struct: if it can be null, a byte says whether it is there: 1, or else -1, in a tag 0."""
         item = self.out.local("item")
         if not null:
             self.struct(spec, item)
@@ -248,7 +248,7 @@ class _Writer:
             self.struct(spec, item)
             self.flush()
             self.out.line(f"{target} = {item}")
-        self.out.line(f"elif n == -1: {target} = None")
+        self.out.line(f"elif n == {0 if tagged else -1}: {target} = None")
         self.out.line(f"else: raise bad_length({spec.name!r}, n)")
 
     def tags(self, tagged: list[tuple[int, FieldSpec]], var: str) -> None:

@@ -87,7 +87,7 @@ class _Writer:
         if spec.array:
             self.array(spec, value, null=null)
         elif isinstance(spec.type, MessageSpec):
-            self.nested(spec.type, value, null=null)
+            self.nested(spec.type, value, null=null, tagged=spec.tag is not None)
         else:
             self.scalar(spec.type, value, null=null, compact=self.flexible and spec.compact)
 
@@ -167,8 +167,8 @@ class _Writer:
         long = f"pack(f'>{{len({items})}}{kind.code}', *{items})"
         self.out.line(f"w({short}[len({items})](*{items}) if len({items}) < {len(methods)} else {long})")
 
-    def nested(self, spec: MessageSpec, value: str, *, null: bool) -> None:
-        """A struct in a struct: if it can be null, a byte says whether it is there."""
+    def nested(self, spec: MessageSpec, value: str, *, null: bool, tagged: bool) -> None:
+        """A struct in a struct: if it can be null, a byte says whether it is there: 1, or else -1, in a tag 0."""
         item = self.out.local("item")
         self.out.line(f"{item} = {value}")
         if not null:
@@ -176,7 +176,7 @@ class _Writer:
             return
         self.flush()
         with self.out.block(f"if {item} is None:"):
-            self.out.line("w(b'\\xff')")
+            self.out.line("w(b'\\0')" if tagged else "w(b'\\xff')")
         with self.out.block("else:"):
             self.run.append(("b", "1"))
             self.struct(spec, item)
@@ -215,6 +215,8 @@ class _Writer:
         if field.default == NO_UUID:
             return f"{value}.int"
         if isinstance(field.type, MessageSpec) and not field.array:
+            if self.version in field.null:
+                return "True"
             default = self.out.constant(f"default_{field.type.name}", field.type.cls(), key=("default", field.type.cls))
             return f"({value} is not None and {value} != {default})"
         if field.default is None:

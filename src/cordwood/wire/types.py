@@ -167,7 +167,8 @@ def v(
         versions: those that have it.
         default: its value in the others, and for whoever builds a message without naming it.
         tag: its number among the tagged fields: it is sent only if it differs from the default.
-        null: the versions in which None may be sent (all, if the annotation allows None).
+        null: the versions in which None may be sent (all, if the annotation allows None). For a tagged struct it must
+            be said: there None is usually the tag that is not sent, and what can be null is sent always.
         compact: False for the one string that keeps its 2-byte length even in flexible versions.
     """
     return _Options(span(versions), default, tag, None if null is None else span(null), compact)
