@@ -1,6 +1,6 @@
 """What the core asks its driver to do. Each is an order; what comes of it returns as an event."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cordwood.ids import ConnectionId
@@ -48,4 +48,15 @@ class Remove:
     directories: Sequence[str] = ()
 
 
-Effect = Send | Close | WriteMetadata | Sync | Remove
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """Do this work to its end, off the main thread and without haste; answer with ``compacted`` and this token.
+
+    Each step of the work tells how many bytes it has read and written. After each one others have their turn.
+    """
+
+    token: int
+    work: Iterator[int]
+
+
+Effect = Send | Close | WriteMetadata | Sync | Remove | Compact

@@ -1,6 +1,7 @@
 """A whole broker without clock, sockets or threads: a test sends requests and gets answers, all in one call.
 
-Effects are carried out at once unless the test holds them back (``hold_metadata``, ``hold_syncs``, ``hold_removals``).
+Effects are carried out at once unless the test holds them back (``hold_metadata``, ``hold_syncs``, ``hold_removals``,
+``hold_compactions``).
 After every event the broker's invariants are checked, and the bytes of the request are overwritten: nothing may keep a
 view of them.
 """
@@ -12,8 +13,8 @@ from typing import TypeVar
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.connection import Connection, Peer
-from cordwood.effects import Close, Effect, Remove, Send, Sync, WriteMetadata
-from cordwood.errors import CordwoodError, Error, StoreConflict
+from cordwood.effects import Close, Compact, Effect, Remove, Send, Sync, WriteMetadata
+from cordwood.errors import CordwoodError, CorruptData, Error, StorageError, StoreConflict
 from cordwood.ids import ConnectionId, TopicName
 from cordwood.partition.partition import Partition
 from cordwood.ports import Chunk, FileSlice, Instant, Node
@@ -125,7 +126,7 @@ class Harness:
         self.logger = Lines()
         self.now = START
         self.clients: dict[ConnectionId, Client] = {}
-        self.hold_metadata = self.hold_syncs = self.hold_removals = False
+        self.hold_metadata = self.hold_syncs = self.hold_removals = self.hold_compactions = False
         self.held: deque[Effect] = deque()
         self.syncs = 0
         """How many ``Sync`` effects there were."""
@@ -203,6 +204,7 @@ class Harness:
             (self.hold_metadata and isinstance(effect, WriteMetadata))
             or (self.hold_syncs and isinstance(effect, Sync))
             or (self.hold_removals and isinstance(effect, Remove))
+            or (self.hold_compactions and isinstance(effect, Compact))
         )
 
     def release(self, count: int | None = None) -> None:
@@ -233,6 +235,17 @@ class Harness:
                 for path in directories:
                     self.disk.remove_tree(path)
                 self.execute(self.broker.removed(token, self.now))
+            case Compact():
+                self._compact(effect)
+
+    def _compact(self, effect: Compact) -> None:
+        error: StorageError | CorruptData | None = None
+        try:
+            for _ in effect.work:
+                pass
+        except (StorageError, CorruptData) as failure:
+            error = failure
+        self.execute(self.broker.compacted(effect.token, error, self.now))
 
     def _write(self, effect: WriteMetadata) -> None:
         try:

@@ -104,7 +104,7 @@ def test_times_are_what_a_plain_list_gives(seed: int, count: int, ordered: bool,
         bench.restart()
     start = random.randrange(len(times))
     bench.log.advance_start(start, high_watermark=len(times))
-    for timestamp in random.sample(range(max(times) + 3), 20):
+    for timestamp in random.choices(range(max(times) + 3), k=20):
         found = bench.log.find_timestamp(timestamp)
         expected = next((n for n, time in enumerate(times) if n >= start and time >= timestamp), None)
         assert (None if found is None else found.offset) == expected

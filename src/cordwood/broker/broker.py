@@ -7,6 +7,7 @@ do. Nothing here waits; a request that can not be answered yet is parked and ans
 from collections.abc import Sequence
 
 from cordwood.broker import dispatch
+from cordwood.broker.compactor import Compactor
 from cordwood.broker.connection import Call, Connection, Peer, memory_of
 from cordwood.broker.coordinators import GroupCoordinator
 from cordwood.broker.fetch_sessions import FetchSessions, Waiter
@@ -19,7 +20,7 @@ from cordwood.broker.timers import NEVER, Timers
 from cordwood.cluster.image import BrokerInfo, MetadataImage
 from cordwood.config import BrokerConfig
 from cordwood.effects import Close, Effect, Send
-from cordwood.errors import CordwoodError, ProtocolError
+from cordwood.errors import CordwoodError, CorruptData, ProtocolError, StorageError
 from cordwood.ids import ConnectionId, NodeId
 from cordwood.ports import Entropy, Instant, Logger, Node
 from cordwood.wire.frame import response_frame
@@ -52,6 +53,7 @@ class Broker:
         self.timers = Timers()
         self.proposals = Proposals()
         self.producer_ids = ProducerIds()
+        self.compactor = Compactor()
         self.groups = GroupCoordinator(self)
         self.connections: dict[ConnectionId, Connection] = {}
         self._refused = 0
@@ -72,6 +74,7 @@ class Broker:
     def start(self, now: Instant) -> list[Effect]:
         self.now = now
         self.replicas.start(self)
+        self.compactor.start(self)
         self.groups.start()
         idle_ms = self.config.connections_max_idle_ms
         if idle_ms >= 0:
@@ -148,6 +151,12 @@ class Broker:
         """Files that a ``Remove`` named are gone."""
         self.now = now
         self.replicas.removed(self, token)
+        return self._take_effects()
+
+    def compacted(self, token: int, error: StorageError | CorruptData | None, now: Instant) -> list[Effect]:
+        """The work that a ``Compact`` named is done, or failed."""
+        self.now = now
+        self.compactor.done(self, token, error)
         return self._take_effects()
 
     def shut_down(self, now: Instant) -> None:

@@ -111,7 +111,7 @@ class Replicas:
         config, now, every = broker.config, broker.now, broker.timers.every
         every(SYNC_CHECK_INTERVAL_MS, lambda now: self._sync_due(broker, now), now=now)
         every(config.log_retention_check_interval_ms, lambda now: self._delete_old(broker, now), now=now)
-        every(config.log_flush_offset_checkpoint_interval_ms, lambda now: self._checkpoint(broker), now=now)
+        every(config.log_flush_offset_checkpoint_interval_ms, lambda now: self.checkpoint(broker), now=now)
         every(config.producer_id_expiration_check_interval_ms, lambda now: self._expire_producers(broker, now), now=now)
         self._remove_leftovers(broker)
 
@@ -175,6 +175,12 @@ class Replicas:
         self._removals[self._removal_count] = topic_id
         broker.effects.append(Remove(self._removal_count, files, directories))
 
+    def remove_later(self, broker: "Broker", partition: Partition, files: Sequence[str]) -> None:
+        """Have files removed that a log has let go of, when nobody reads them any more."""
+        if files:
+            deadline_ms = broker.now.mono_ms + partition.log.config.file_delete_delay_ms
+            broker.timers.at(deadline_ms, lambda _: self._remove(broker, files=files))
+
     def removed(self, broker: "Broker", token: int) -> None:
         topic_id = self._removals.pop(token)
         if topic_id is not None:
@@ -193,7 +199,7 @@ class Replicas:
         """Let a partition start at *offset*, and drop the segments that lie wholly before it."""
         if partition.log.advance_start(offset, high_watermark=partition.high_watermark):
             partition.changed()
-            self._checkpoint(broker)
+            self.checkpoint(broker)
             self._drop_segments(broker, partition, broker.now)
 
     def _delete_old(self, broker: "Broker", now: Instant) -> None:
@@ -210,9 +216,7 @@ class Replicas:
         if partition.log.log_start_offset != start:
             self._logger.info("%s now starts at offset %d", partition.name, partition.log.log_start_offset)
             partition.changed()
-        if files:
-            delay_ms = partition.log.config.file_delete_delay_ms
-            broker.timers.at(now.mono_ms + delay_ms, lambda _: self._remove(broker, files=files))
+        self.remove_later(broker, partition, files)
 
     def _sync_due(self, broker: "Broker", now: Instant) -> None:
         for partition in self.all():
@@ -223,7 +227,7 @@ class Replicas:
         for partition in self.all():
             partition.log.producers.expire(now.wall_ms, broker.config.producer_id_expiration_ms)
 
-    def _checkpoint(self, broker: "Broker") -> None:
+    def checkpoint(self, broker: "Broker") -> None:
         """Write down how far each log is safe. The files are put in place once they are on the disk."""
         if self._checkpointing:
             self._checkpoint_again = True
@@ -244,7 +248,7 @@ class Replicas:
         self._checkpointing = False
         if self._checkpoint_again:
             self._checkpoint_again = False
-            self._checkpoint(broker)
+            self.checkpoint(broker)
 
     def _offsets(self) -> tuple[dict[TopicPartition, Log], dict[TopicPartition, int]]:
         partitions = self.all()

@@ -2,7 +2,8 @@
 
 ``recovery-point-offset-checkpoint`` has for each log the offset from which it must be read after a crash,
 ``log-start-offset-checkpoint`` where it starts if that is not at 0, ``replication-offset-checkpoint`` its high
-watermark. ``.kafka_cleanshutdown`` is there only while the broker is not, after it has stopped in good order.
+watermark, ``cleaner-offset-checkpoint`` up to where it is compacted. ``.kafka_cleanshutdown`` is there only while the
+broker is not, after it has stopped in good order.
 
 A partition that is deleted is first renamed to ``topic-0.<id>-delete``, so that a crash in the middle of its removal
 leaves nothing that looks like a partition. Names on the disk are input like any other: what is not exactly the name of
@@ -29,6 +30,7 @@ from .recovery import DECOMPRESSED_BYTES_MAX, open_log
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 CLEAN_STOP = ".kafka_cleanshutdown"
 DELETED_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
@@ -60,6 +62,7 @@ class LogDirectory:
         self._logger = logger
         self._recovery_points: dict[TopicPartition, int] = {}
         self._log_starts: dict[TopicPartition, int] = {}
+        self._cleaned_offsets: dict[TopicPartition, int] = {}
         self._checkpointed: set[TopicPartition] = set()
         """The partitions that the checkpoints on the disk name."""
         self._prepared = False
@@ -77,8 +80,14 @@ class LogDirectory:
         self.was_clean = CLEAN_STOP in names
         self._recovery_points = self._read_offsets(RECOVERY_POINTS)
         self._log_starts = self._read_offsets(LOG_STARTS)
+        self._cleaned_offsets = self._read_offsets(CLEANED_OFFSETS)
         self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
-        self._checkpointed = {*self._recovery_points, *self._log_starts, *self.high_watermarks}
+        self._checkpointed = {
+            *self._recovery_points,
+            *self._log_starts,
+            *self._cleaned_offsets,
+            *self.high_watermarks,
+        }
         if self.was_clean:
             self._disk.remove(CLEAN_STOP)
             # Writing any file durably makes the removal durable, which must be so before the first append is.
@@ -109,6 +118,8 @@ class LogDirectory:
             decompressed_bytes_max=self._decompressed_bytes_max,
             logger=self._logger,
         )
+        cleaned_to = self._cleaned_offsets.pop(name, 0)
+        log.cleaned_to = cleaned_to if cleaned_to <= log.end_offset else 0
         if recovery_point > log.end_offset:
             # The log came back shorter than it was. What is written from now on must not count as synced.
             self.lower_recovery_point(name)
@@ -132,7 +143,9 @@ class LogDirectory:
         """A topic of that name was there before. Its checkpoints must not be taken for the new one's after a crash."""
         self._recovery_points.pop(name, None)
         self._log_starts.pop(name, None)
+        self._cleaned_offsets.pop(name, None)
         self._erase(LOG_STARTS, name)
+        self._erase(CLEANED_OFFSETS, name)
         self._erase(RECOVERY_POINTS, name)
         self._checkpointed.discard(name)
 
@@ -160,7 +173,7 @@ class LogDirectory:
     def commit_checkpoints(self) -> None:
         if self._prepared:
             self._prepared = False
-            for name in (LOG_STARTS, RECOVERY_POINTS, HIGH_WATERMARKS):
+            for name in (LOG_STARTS, RECOVERY_POINTS, CLEANED_OFFSETS, HIGH_WATERMARKS):
                 self._disk.rename(name + _PREPARED, name)
 
     def write_checkpoints(self, logs: Mapping[TopicPartition, Log], high_watermarks: Offsets) -> None:
@@ -233,6 +246,7 @@ def _checkpoints(logs: Mapping[TopicPartition, Log], high_watermarks: Offsets) -
     return {
         LOG_STARTS: _encoded({name: log.log_start_offset for name, log in logs.items() if log.log_start_offset}),
         RECOVERY_POINTS: _encoded({name: log.recovery_checkpoint for name, log in logs.items()}),
+        CLEANED_OFFSETS: _encoded({name: log.cleaned_to for name, log in logs.items() if log.cleaned_to}),
         HIGH_WATERMARKS: _encoded(high_watermarks),
     }
 

@@ -3,7 +3,7 @@
 Invariants, which ``check`` asserts:
 
 - ``log_start_offset <= end_offset``; segments follow each other in offset order, the last one is active.
-- Offsets of batches only grow. On a leader they are dense; a follower of a compacted topic may get gaps.
+- Offsets of batches only grow. They are dense but for what compaction has taken away, here or on the leader.
 - What lies before ``recovery_point`` is on the disk itself; segments before ``unsynced_from`` are there with indexes.
 - A call of ``append`` is one write. If it fails nothing has changed.
 
@@ -24,6 +24,7 @@ from cordwood.record.glance import Effort
 
 from .checkpoint import WrittenFile
 from .epochs import EpochEnd, LeaderEpochs
+from .names import SWAP
 from .produced import ProduceRules
 from .producers import BatchSpan, CompletedTransaction, Producers
 from .replay import reload_producers, replay_batch
@@ -42,6 +43,13 @@ class AppendResult(NamedTuple):
     log_start_offset: int
     duplicate: bool = False
     completed: CompletedTransaction | None = None
+
+
+class Swap(NamedTuple):
+    """Segments that follow each other, and the one that compaction has made of them."""
+
+    sources: list[Segment]
+    cleaned: Segment
 
 
 class SyncJob(NamedTuple):
@@ -92,6 +100,7 @@ class Log:
         "_snapshots",
         "_unsynced_files",
         "_unsynced_paths",
+        "cleaned_to",
         "end_offset",
         "log_start_offset",
         "may_look_inside",
@@ -121,6 +130,8 @@ class Log:
         self.end_offset = state.end_offset
         self.recovery_point = state.recovery_point
         self.unsynced_from = state.unsynced_from
+        self.cleaned_to = 0
+        """Up to here the log is compacted."""
         self.update_config(config)
 
     @property
@@ -130,6 +141,19 @@ class Log:
     @property
     def directory(self) -> str:
         return self._directory
+
+    @property
+    def disk(self) -> Disk:
+        return self._disk
+
+    @property
+    def decompressed_bytes_max(self) -> int:
+        return self._decompressed_bytes_max
+
+    @property
+    def generation(self) -> int:
+        """How often the log was truncated: what was read of it before that may not be in it any more."""
+        return self._generation
 
     @property
     def size(self) -> int:
@@ -334,6 +358,24 @@ class Log:
         self.unsynced_from = max(self.unsynced_from, self._bases[0])
         self._snapshots.keep_between(self._bases[0], self.end_offset)
         return [path for segment in deleted for path in segment.mark_deleted()]
+
+    def swap_in(self, swap: Swap) -> list[str]:
+        """Put what compaction made of some segments into their place; the paths of files to be removed later.
+
+        If it fails before its first step is done, nothing has changed. After that the new segment counts, under
+        whatever name; the next start completes what is left to do, and ``is_in_place`` is false until then.
+        """
+        first = self._segments.index(swap.sources[0])
+        last = first + len(swap.sources)
+        assert self._segments[first:last] == swap.sources, "segments are replaced that are in the log"
+        assert last < len(self._segments), "the active segment is never compacted"
+        swap.cleaned.rename(SWAP)
+        self._segments[first:last] = [swap.cleaned]
+        self._bases[first:last] = [swap.cleaned.base_offset]
+        deleted = [path for segment in swap.sources for path in segment.mark_deleted()]
+        swap.cleaned.rename("")
+        self._snapshots.remove({segment.base_offset for segment in swap.sources[1:]})
+        return deleted
 
     def truncate(self, offset: int, now: Instant) -> list[str]:
         """Drop the records from *offset* on, and those in one batch with it; the paths of files to be removed later.
@@ -557,5 +599,6 @@ class Log:
     def _ended_at(self, offset: int) -> None:
         self._generation += 1
         self.end_offset = offset
+        self.cleaned_to = min(self.cleaned_to, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self.unsynced_from = min(self.unsynced_from, self._bases[-1])

@@ -12,6 +12,7 @@ from cordwood.errors import CorruptData
 from cordwood.ports import Disk, Instant, Logger, Syncable
 from cordwood.record.batch import BatchHeader
 
+from .compaction_swaps import complete_swaps
 from .epochs import EpochStart, LeaderEpochs
 from .log import Log, LogState
 from .names import LEADER_EPOCHS, LEFTOVERS, LOG, SEGMENT_SUFFIXES, SNAPSHOT, offset_of
@@ -101,6 +102,8 @@ class _Opening:
     def _load_files(self) -> None:
         """Find segments, epochs and snapshots, and remove what belongs to none of them."""
         self._disk.make_directory(self._directory)
+        for base_offset in complete_swaps(self._disk, self._directory):
+            self._say("%s: the compacted segment at offset %d is put in its place", self._directory, base_offset)
         names = self._disk.list(self._directory)
         bases = {offset for name in names if (offset := offset_of(name, LOG)) is not None}
         for name in names:

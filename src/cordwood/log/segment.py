@@ -132,6 +132,21 @@ class Segment:
         self._load_indexes()
         return self._largest_timestamp, self._largest_timestamp_offset
 
+    @property
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch."""
+        if self._first_timestamp is None:
+            try:
+                self._first_timestamp = self.header_at(0).max_timestamp
+            except CorruptData:  # damaged since it was written; that must not keep new records out
+                self._first_timestamp = NO_TIMESTAMP
+        return self._first_timestamp
+
+    @property
+    def is_in_place(self) -> bool:
+        """Do the files have the names that a log's files have?"""
+        return not self._ending
+
     def path(self, suffix: str) -> str:
         return f"{self._directory}/{file_name(self.base_offset, suffix)}{self._ending}"
 
@@ -436,13 +451,8 @@ class Segment:
 
     def _waited_ms(self, max_timestamp: int, now_ms: int) -> int:
         """How long ago the segment began: by the clock of its records, or by ours if they have none."""
-        if self._first_timestamp is None:
-            try:
-                self._first_timestamp = self.header_at(0).max_timestamp
-            except CorruptData:  # damaged since it was written; that must not keep new records out
-                self._first_timestamp = NO_TIMESTAMP
-        if self._first_timestamp >= 0:
-            return max_timestamp - self._first_timestamp
+        if self.first_timestamp >= 0:
+            return max_timestamp - self.first_timestamp
         return now_ms - self.created_ms
 
     def _jitter_ms(self, config: TopicConfig) -> int:

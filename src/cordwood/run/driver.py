@@ -1,22 +1,25 @@
 """Drives one broker on an asyncio loop: events go in, effects are carried out.
 
-Everything that touches the broker happens on the loop's thread. Three kinds of work have a thread each, because the
-disk may take its time: metadata is written, files are synced, files are removed, each kind in order.
+Everything that touches the broker happens on the loop's thread. Four kinds of work have a thread each, because the
+disk may take its time: metadata is written, files are synced, files are removed, logs are compacted, each kind in
+order.
 """
 
 import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar, assert_never
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.connection import Peer
 from cordwood.broker.timers import NEVER
-from cordwood.effects import Close, Effect, Remove, Send, Sync, WriteMetadata
-from cordwood.errors import StorageError, StoreConflict
+from cordwood.effects import Close, Compact, Effect, Remove, Send, Sync, WriteMetadata
+from cordwood.errors import CorruptData, StorageError, StoreConflict
 from cordwood.ids import ConnectionId
 from cordwood.ports import Disk, Instant, MetadataStore, Node, Syncable
 from cordwood.run.client_socket import ClientSocket, ReceiveBuffers
@@ -25,6 +28,7 @@ from cordwood.run.descriptors import descriptors
 
 ACCEPTS_MAX = 64  # at one go: a storm of new connections must not keep the old ones waiting
 ACCEPT_PAUSE_S = 1.0  # after the system had no descriptor for one more connection
+COMPACTION_PAUSE_S = 0.0002  # between two steps, so that whoever waits for the interpreter gets it
 
 T = TypeVar("T")
 
@@ -56,6 +60,8 @@ class Driver:
         self._metadata_thread = ThreadPoolExecutor(1, "cordwood-metadata")
         self._disk_thread = ThreadPoolExecutor(1, "cordwood-disk")
         self._removal_thread = ThreadPoolExecutor(1, "cordwood-removal")
+        self._compaction_thread = ThreadPoolExecutor(1, "cordwood-compaction")
+        self._stopping = threading.Event()
         self._in_flight = 0
         # Descriptors are given out from the lowest on: a socket with a higher one would leave too few for files.
         self._descriptors_max = descriptors() * 7 // 8
@@ -75,6 +81,7 @@ class Driver:
 
     async def stop(self) -> None:
         """Take no more requests, bring everything to the disk, close."""
+        self._stopping.set()
         for listener in self._listeners.values():
             self._loop.remove_reader(listener.fileno())
             listener.close()
@@ -87,13 +94,14 @@ class Driver:
         self._metadata_thread.shutdown()
         self._disk_thread.shutdown()
         self._removal_thread.shutdown()
+        self._compaction_thread.shutdown()
         if self.failure is None:
             self._broker.shut_down(now())
         self._store.close()
 
     async def _settled(self) -> None:
         """Wait until what the threads were doing has been handed back."""
-        for executor in (self._metadata_thread, self._disk_thread, self._removal_thread):
+        for executor in (self._metadata_thread, self._disk_thread, self._removal_thread, self._compaction_thread):
             await self._loop.run_in_executor(executor, _nothing)
         await asyncio.sleep(0)
 
@@ -236,6 +244,12 @@ class Driver:
                     lambda: self._remove(files, directories),
                     lambda outcome: self._removed(token, outcome),
                 )
+            case Compact(token, work):
+                self._in_thread(
+                    self._compaction_thread,
+                    lambda: self._compact(work),
+                    lambda outcome: self._compacted(token, outcome),
+                )
             case _:
                 assert_never(effect)
 
@@ -294,6 +308,25 @@ class Driver:
             self._fail(outcome)
         else:
             self._act(self._broker.removed, token, now())
+
+    def _compact(self, work: Iterator[int]) -> bool:
+        """Do it to its end, not faster than is allowed; False if the broker's own end came first."""
+        began_s = time.monotonic()
+        for size in work:
+            bytes_per_second = max(self._broker.config.log_cleaner_io_max_bytes_per_second, 1)
+            rest_s = size / bytes_per_second - (time.monotonic() - began_s)
+            if self._stopping.wait(max(rest_s, COMPACTION_PAUSE_S)):
+                return False
+            began_s = time.monotonic()
+        return True
+
+    def _compacted(self, token: int, outcome: bool | Exception) -> None:
+        if isinstance(outcome, StorageError | CorruptData):
+            self._act(self._broker.compacted, token, outcome, now())
+        elif isinstance(outcome, Exception):
+            self._fail(outcome)
+        elif outcome:
+            self._act(self._broker.compacted, token, None, now())
 
 
 def _sync(files: Sequence[Syncable]) -> None:

@@ -12,8 +12,8 @@ from random import Random
 from typing import assert_never
 
 from cordwood.broker.connection import Connection, Peer
-from cordwood.effects import Close, Effect, Remove, Send, Sync, WriteMetadata
-from cordwood.errors import CordwoodError, StorageError, StoreConflict
+from cordwood.effects import Close, Compact, Effect, Remove, Send, Sync, WriteMetadata
+from cordwood.errors import CordwoodError, CorruptData, StorageError, StoreConflict
 from cordwood.ids import ConnectionId
 from cordwood.ports import Chunk, FileSlice
 from cordwood.sim.clock import SimClock
@@ -157,6 +157,8 @@ class Driver:
             case Sync() | Remove():
                 self._disk_work.append(effect)
                 self._later(DISK_DELAY_MAX_MS, "the disk works", self._work)
+            case Compact():
+                self._later(DISK_DELAY_MAX_MS, "compaction works", lambda: self._compact(effect))
             case _:
                 assert_never(effect)
 
@@ -222,6 +224,18 @@ class Driver:
             return
         done: Event = self.broker.synced if isinstance(work, Sync) else self.broker.removed
         self._hand_back(self._disk_results, done, work.token)
+
+    def _compact(self, effect: Compact) -> None:
+        """One step of the work, in the midst of all that happens."""
+        try:
+            next(effect.work)
+        except StopIteration:
+            self._hand_back(self._disk_results, self.broker.compacted, effect.token, None)
+        except (StorageError, CorruptData) as error:
+            self._machine.trace.line("disk", f"compaction {effect.token} fails: {error}")
+            self._hand_back(self._disk_results, self.broker.compacted, effect.token, error)
+        else:
+            self._later(DISK_DELAY_MAX_MS, "compaction works", lambda: self._compact(effect))
 
     def _hand_back(self, results: deque[Callable[[], None]], event: Event, *arguments: object) -> None:
         """Tell the broker in a while what was done, in the order in which it was done. Much may happen before."""
