@@ -7,8 +7,8 @@ is looked for from the most loaded member, breadth first, because every link is 
 When no chain from a member helps, it is settled, and with it everybody that it can reach: they all have about as much
 as it has, chains that come to them from others stay among them, and whoever is less loaded can gain nothing there.
 Settled members are never looked at again, so all the searches that fail cost no more together than reading the
-subscriptions once. Those that succeed have a limit, which only a group made for the purpose comes near to: past it, loads
-are as equal as single gifts can make them.
+subscriptions once. Those that succeed have a limit, which only a group made for the purpose comes near to: past it,
+loads are as equal as single gifts can make them.
 """
 
 from heapq import heapify, heappop, heappush
