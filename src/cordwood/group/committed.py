@@ -1,9 +1,14 @@
 """How far each group has read: the offsets that it committed, by topic and partition."""
 
+import sys
+from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID
 
 from cordwood.wire.types import NO_UUID
+
+NEVER_CHOSEN = -1
+"""The expiry of offsets whose clients did not choose one: the broker's setting decides."""
 
 
 class CommittedOffset(NamedTuple):
@@ -13,19 +18,23 @@ class CommittedOffset(NamedTuple):
     leader_epoch: int
     metadata: str
     commit_timestamp: int
-    expire_timestamp: int = -1
-    """For clients of old, who chose it themselves; -1 where the broker's setting decides."""
+    expire_timestamp: int = NEVER_CHOSEN
+    """For clients of old, who may choose it themselves."""
     topic_id: UUID = NO_UUID
+    """Of the topic that had the name then; none where it is not known."""
 
 
 class CommittedOffsets:
-    """All offsets of all groups of a shard. Changed by ``put`` and ``remove`` alone, which replay calls."""
+    """All offsets of all groups of a shard. Changed by ``put`` and ``remove`` alone, which replay calls.
+
+    Invariant (``check``): a group or topic without offsets has no entry.
+    """
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
 
-    def topics(self, group_id: str) -> dict[str, dict[int, CommittedOffset]]:
-        """A group's offsets, not to be changed."""
+    def topics(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
+        """A group's offsets as they now are."""
         return self._groups.get(group_id, {})
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
@@ -35,7 +44,14 @@ class CommittedOffsets:
         return list(self._groups)
 
     def put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
-        self._groups.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
+        topics = self._groups.get(group_id)
+        if topics is None:
+            topics = self._groups[group_id] = {}
+        partitions = topics.get(topic)
+        if partitions is None:
+            # Thousands of groups read the same topics: their names are kept once.
+            partitions = topics[sys.intern(topic)] = {}
+        partitions[partition] = committed
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
         """It may be gone already."""

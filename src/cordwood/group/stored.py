@@ -1,38 +1,32 @@
 """What the internal topic ``__consumer_offsets`` holds: Kafka's keys and values, so that its tools can read them.
 
-A key begins with two bytes that tell its kind, a value with two bytes that tell its version.
+A key begins with two bytes that tell its kind, a value with two bytes that tell its version. Here are all kinds but
+one: most records are committed offsets, which have a shorter road (``stored_offsets``).
+
+A key of kind 4, which Kafka before 4.1 wrote, is not known here, nor are those of share and streams groups.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from struct import Struct
+from typing import cast
 from uuid import UUID
 
 from cordwood.coordinator.outcome import StateRecord
 from cordwood.errors import CorruptData, ProtocolError
+from cordwood.group.committed import CommittedOffset
+from cordwood.group.stored_offsets import (
+    OFFSET_KINDS_MAX,
+    OffsetCommitKey,
+    decode_offset,
+    decode_offset_key,
+    encode_offset,
+    encode_offset_key,
+)
 from cordwood.wire import decode, encode
 from cordwood.wire.types import i8, i32, i64, message, v
 
 OFFSETS_TOPIC = "__consumer_offsets"
-
-
-@message(versions="0-1")
-class OffsetCommitKey:
-    group: str = ""
-    topic: str = ""
-    partition: i32 = 0
-
-
-@message(versions="0-4", flexible="4+")
-class OffsetCommitValue:
-    """How far a group has read a partition."""
-
-    offset: i64 = 0
-    leader_epoch: i32 = v("3+", default=-1)
-    metadata: str = ""
-    commit_timestamp: i64 = 0
-    expire_timestamp: i64 = v("1", default=-1)
-    topic_id: UUID = v("4+", tag=0)
 
 
 @message(versions="2")
@@ -75,13 +69,6 @@ class ConsumerGroupMetadataValue:
 
     epoch: i32 = 0
     metadata_hash: i64 = v("0+", tag=0)
-
-
-@message(versions="4")
-class ConsumerGroupPartitionMetadataKey:
-    """Written by Kafka before 4.1. Here it is deleted where it is found."""
-
-    group_id: str = ""
 
 
 @message(versions="5")
@@ -192,7 +179,7 @@ class ConsumerGroupRegularExpressionValue:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of record: its number, its classes, and the version in which values are written."""
+    """One kind of record: its number, its classes, the version in which values are written and those that are read."""
 
     number: int
     key: type
@@ -202,7 +189,6 @@ class Kind:
 
 
 KINDS = (
-    Kind(1, OffsetCommitKey, OffsetCommitValue, 4, range(5)),
     Kind(2, GroupMetadataKey, GroupMetadataValue, 3, range(5)),
     Kind(3, ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, 0, range(1)),
     Kind(5, ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue, 0, range(1)),
@@ -218,12 +204,15 @@ _NUMBER = Struct(">h")
 
 def encode_record(record: StateRecord) -> tuple[bytes, bytes | None]:
     """A change of the state as the key and value of a record."""
-    kind = _BY_KEY[type(record.key)]
-    key = _NUMBER.pack(kind.number) + encode(record.key, kind.number)
-    if record.value is None:
-        return key, None
+    key, value = record
+    if type(key) is OffsetCommitKey:
+        return encode_offset_key(key), None if value is None else encode_offset(cast(CommittedOffset, value))
+    kind = _BY_KEY[type(key)]
+    stored_key = _NUMBER.pack(kind.number) + encode(key, kind.number)
+    if value is None:
+        return stored_key, None
     version = kind.written_version
-    return key, _NUMBER.pack(version) + encode(record.value, version)
+    return stored_key, _NUMBER.pack(version) + encode(value, version)
 
 
 def decode_record(key: bytes, value: bytes | None) -> StateRecord | None:
@@ -234,11 +223,13 @@ def decode_record(key: bytes, value: bytes | None) -> StateRecord | None:
     """
     if len(key) < _NUMBER.size:
         raise CorruptData("a key of the offsets' topic is too short")
-    (number,) = _NUMBER.unpack_from(key)
-    kind = _BY_NUMBER.get(number or 1)  # 0 is how very old Kafkas wrote 1
-    if kind is None:
-        return None
+    number = key[0] << 8 | key[1]
     try:
+        if number <= OFFSET_KINDS_MAX:
+            return StateRecord(decode_offset_key(key), None if value is None else decode_offset(value))
+        kind = _BY_NUMBER.get(number)
+        if kind is None:
+            return None
         found: object = decode(kind.key, number, key[_NUMBER.size :])
         return StateRecord(found, None if value is None else _decode_value(kind, value))
     except ProtocolError as error:
