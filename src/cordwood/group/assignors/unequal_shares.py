@@ -4,7 +4,8 @@ Three steps, all of them on *counts* (how many partitions of a topic a member ha
 
 1. Free partitions go to the least loaded subscriber, topics first that have most partitions for each subscriber:
    there the choice is smallest.
-2. In each topic, the most loaded member that has some of it gives to the least loaded subscriber while that helps.
+2. In each topic, the most loaded member that has some of it gives to the least loaded subscriber while that helps. The
+   next step would find these gifts too, but takes four times as long when half of the members are new.
 3. What is left are chains: A can not give to C, but A can give to B, and B something else to C (``chains``).
 
 Then partitions are picked to fit the counts. A member keeps as many of the partitions that it had as its count
