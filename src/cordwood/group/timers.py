@@ -4,7 +4,14 @@ from typing import NamedTuple
 
 
 class SessionTimeout(NamedTuple):
-    """A member has been silent for too long."""
+    """A member of a consumer group has been silent for too long."""
+
+    group_id: str
+    member_id: str
+
+
+class ClassicSession(NamedTuple):
+    """A member of a classic group has been silent for too long."""
 
     group_id: str
     member_id: str

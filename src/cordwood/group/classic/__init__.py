@@ -1,14 +1,48 @@
-"""The classic group protocol: members join, one of them assigns, all are told (JoinGroup, SyncGroup, …)."""
+"""The classic group protocol: members join, one of them assigns, all are told (JoinGroup, SyncGroup, …).
 
-from cordwood.coordinator.outcome import Outcome
-from cordwood.group.state import GroupState
+What is where: ``group`` and ``roster`` are the state, ``rebalance`` leads from one generation to the next, and each
+request has a module. A ``Turn`` is one event with what comes of it.
+"""
+
+from cordwood.group.stored import GroupMetadataKey
 from cordwood.group.tables import Apply, Expired
-from cordwood.ports import Instant
+from cordwood.group.timers import ClassicSession, JoinPhase, PendingMember, SyncPhase
 
-APPLY: Apply = {}
-EXPIRED: Expired = {}
+from .describing import describe
+from .group import ClassicGroup
+from .heartbeats import heartbeat, pending_over, session_over
+from .joining import join
+from .leaving import leave
+from .loading import apply_metadata, loaded, start_sessions, unloaded
+from .member import Member
+from .rebalance import join_phase_over, prepare, sync_phase_over
+from .states import State
+from .syncing import sync
+from .turn import Turn
 
+APPLY: Apply = {GroupMetadataKey: apply_metadata}
 
-def loaded(state: GroupState, now: Instant) -> Outcome:
-    """Set the deadlines of what was found."""
-    return Outcome()
+EXPIRED: Expired = {
+    ClassicSession: session_over,
+    PendingMember: pending_over,
+    JoinPhase: join_phase_over,
+    SyncPhase: sync_phase_over,
+}
+
+__all__ = [
+    "APPLY",
+    "EXPIRED",
+    "ClassicGroup",
+    "Member",
+    "State",
+    "Turn",
+    "describe",
+    "heartbeat",
+    "join",
+    "leave",
+    "loaded",
+    "prepare",
+    "start_sessions",
+    "sync",
+    "unloaded",
+]

@@ -1,0 +1,43 @@
+"""A request to join, as the code around it wants it."""
+
+from dataclasses import dataclass
+
+from cordwood.coordinator.outcome import Caller
+from cordwood.errors import Error
+from cordwood.wire.messages import JoinGroupRequest, JoinGroupResponse
+
+
+@dataclass(slots=True)
+class Joiner:
+    """Who wants to join, and as what. A protocol that is named twice counts once, as it is named first."""
+
+    caller: Caller
+    member_id: str
+    instance_id: str | None
+    protocol_type: str
+    protocols: dict[str, bytes]
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    reason: str
+
+    @classmethod
+    def of(cls, request: JoinGroupRequest, caller: Caller) -> "Joiner":
+        protocols: dict[str, bytes] = {}
+        for protocol in request.protocols:
+            protocols.setdefault(protocol.name, protocol.metadata)
+        return cls(
+            caller=caller,
+            member_id=request.member_id,
+            instance_id=request.group_instance_id,
+            protocol_type=request.protocol_type,
+            protocols=protocols,
+            rebalance_timeout_ms=request.rebalance_timeout_ms if caller.api_version else request.session_timeout_ms,
+            session_timeout_ms=request.session_timeout_ms,
+            reason=request.reason or "not provided",
+        )
+
+
+def without_protocol(joiner: Joiner, error: Error, member_id: str) -> JoinGroupResponse:
+    """A refusal that names no protocol, which only version 7 and later can say."""
+    name = None if joiner.caller.api_version >= 7 else ""
+    return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=name)

@@ -1,0 +1,203 @@
+"""JoinGroup: how members come into a group, and come again for each new generation.
+
+A new dynamic member is given an id and must come again with it (KIP-394, version 4 and later; before that it is in at
+once). A static member that comes without an id takes the place of the one who had its instance id (``returning``).
+Differences from Kafka are in how it forgets: a call that another one of the same member supersedes is answered, a
+refused join does not leave an empty group behind, and what can be kept of ids and metadata is bounded.
+"""
+
+from cordwood.coordinator.outcome import Caller, Outcome, answer
+from cordwood.errors import Error, Refused
+from cordwood.group.state import GroupState
+from cordwood.group.timers import PendingMember
+from cordwood.ports import Instant
+from cordwood.wire.messages import JoinGroupRequest, JoinGroupResponse
+
+from .creation import create
+from .group import ClassicGroup
+from .joiner import Joiner, without_protocol
+from .member import Member, protocols_bytes
+from .rebalance import complete_if_all_joined, rebalance_or_complete
+from .returning import return_as
+from .states import State
+from .turn import Turn, joined
+
+NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000
+"""A new member's call is kept so long. It can not say that it lives, and its client may have given up."""
+
+NAME_BYTES_MAX = 1000
+"""So much of a client's name goes into its member id, which strings of 32 kB must be able to hold."""
+
+PENDING_MAX = 10_000
+"""Ids that were given out and may still come back. The oldest go first; their clients ask again."""
+
+MEMBERS_BYTES_MAX = 64 << 20
+"""What members of a group, and what they say, may take: some 30,000 usual ones. A record, by default, holds 1 MB."""
+
+
+def join(state: GroupState, request: JoinGroupRequest, caller: Caller, now: Instant) -> Outcome:
+    joiner = Joiner.of(request, caller)
+    config = state.config
+    if not request.group_id:
+        return _refuse(joiner, Error.INVALID_GROUP_ID, joiner.member_id)
+    if not config.group_min_session_timeout_ms <= joiner.session_timeout_ms <= config.group_max_session_timeout_ms:
+        return _refuse(joiner, Error.INVALID_SESSION_TIMEOUT, joiner.member_id)
+    found = state.groups.get(request.group_id)
+    if isinstance(found, ClassicGroup):
+        turn = Turn(state, found, now)
+        _join(turn, joiner)
+        return turn.outcome
+    if found is not None and not found.is_empty:
+        return _refuse(joiner, Error.INCONSISTENT_GROUP_PROTOCOL)
+    if joiner.member_id:
+        return _refuse(joiner, Error.UNKNOWN_MEMBER_ID, joiner.member_id)
+    return _join_new_group(state, request.group_id, joiner, now)
+
+
+def _join_new_group(state: GroupState, group_id: str, joiner: Joiner, now: Instant) -> Outcome:
+    group = ClassicGroup(group_id)
+    if not group.supports(joiner.protocol_type, joiner.protocols):
+        return _refuse(joiner, Error.INCONSISTENT_GROUP_PROTOCOL)
+    return create(state, group, now, lambda turn: _join(turn, joiner))
+
+
+def _refuse(joiner: Joiner, error: Error, member_id: str = "") -> Outcome:
+    return answer(joiner.caller, JoinGroupResponse(error_code=error, member_id=member_id))
+
+
+def _join(turn: Turn, joiner: Joiner) -> None:
+    group, member_id = turn.group, joiner.member_id
+    if not _has_room(turn, joiner):
+        turn.reply(joiner.caller, JoinGroupResponse(error_code=Error.GROUP_MAX_SIZE_REACHED))
+        _expel(turn, member_id)
+    elif not group.supports(joiner.protocol_type, joiner.protocols):
+        error = Error.INCONSISTENT_GROUP_PROTOCOL
+        turn.reply(joiner.caller, JoinGroupResponse(error_code=error, member_id=member_id))
+    elif not member_id:
+        _join_anew(turn, joiner)
+    elif member_id in group.pending:
+        _join_pending(turn, joiner)
+    else:
+        _join_again(turn, joiner)
+
+
+# ---------------------------------------------------------------------- is there room
+
+
+def _has_room(turn: Turn, joiner: Joiner) -> bool:
+    """A group that has become too large (the setting may have changed) shrinks as its members join again."""
+    roster, size_max = turn.group.roster, turn.state.config.group_max_size
+    member = roster.members.get(joiner.member_id)
+    added_bytes = protocols_bytes(joiner.protocols) - (0 if member is None else protocols_bytes(member.protocols))
+    if roster.weight_bytes + added_bytes > MEMBERS_BYTES_MAX:
+        return False
+    match turn.group.state:
+        case State.PREPARING:
+            return (member is not None and member.joining is not None) or roster.joining_count < size_max
+        case State.COMPLETING | State.STABLE:
+            return member is not None or len(roster) < size_max
+    return True
+
+
+def _expel(turn: Turn, member_id: str) -> None:
+    """There is no room for this member, which may have been in the group so far. The others need not wait for it."""
+    turn.drop_pending(member_id)
+    if turn.group.state is State.PREPARING and member_id in turn.group.roster.members:
+        turn.drop(member_id)
+        complete_if_all_joined(turn)
+
+
+# ---------------------------------------------------------------------- new members
+
+
+def _join_anew(turn: Turn, joiner: Joiner) -> None:
+    member_id = _new_member_id(turn.state, joiner)
+    if joiner.instance_id is not None:
+        known_id = turn.group.roster.static_member_id(joiner.instance_id)
+        if known_id is not None:
+            return_as(turn, joiner, turn.group.roster.members[known_id], member_id)
+            return
+    elif joiner.caller.api_version >= 4:
+        _give_id(turn, joiner, member_id)
+        return
+    _add(turn, joiner, member_id)
+
+
+def _new_member_id(state: GroupState, joiner: Joiner) -> str:
+    """Unique, and begins with a name that people know."""
+    ending = f"-{state.new_uuid()}"
+    name = joiner.caller.client_id if joiner.instance_id is None else joiner.instance_id
+    return name.encode()[:NAME_BYTES_MAX].decode(errors="ignore") + ending
+
+
+def _give_id(turn: Turn, joiner: Joiner, member_id: str) -> None:
+    pending = turn.group.pending
+    pending[member_id] = None
+    turn.state.deadlines.set(PendingMember(turn.group.id, member_id), turn.now.mono_ms + joiner.session_timeout_ms)
+    turn.reply(joiner.caller, JoinGroupResponse(error_code=Error.MEMBER_ID_REQUIRED, member_id=member_id))
+    if len(pending) > PENDING_MAX:
+        turn.drop_pending(next(iter(pending)))
+
+
+def _join_pending(turn: Turn, joiner: Joiner) -> None:
+    """Somebody comes back with the id that it was given."""
+    if joiner.instance_id is not None:
+        # Static members need no id beforehand. Kafka gives up with this code as well.
+        error = JoinGroupResponse(error_code=Error.UNKNOWN_SERVER_ERROR, member_id="")
+        turn.reply(joiner.caller, error)
+        return
+    turn.drop_pending(joiner.member_id)
+    _add(turn, joiner, joiner.member_id)
+
+
+def _add(turn: Turn, joiner: Joiner, member_id: str) -> None:
+    group = turn.group
+    if not group.roster.members:
+        group.protocol_type = joiner.protocol_type
+    member = Member(
+        id=member_id,
+        instance_id=joiner.instance_id,
+        client_id=joiner.caller.client_id,
+        client_host=joiner.caller.client_host,
+        rebalance_timeout_ms=joiner.rebalance_timeout_ms,
+        session_timeout_ms=joiner.session_timeout_ms,
+        protocols=joiner.protocols,
+        is_new=True,
+        joining=joiner.caller,
+    )
+    group.roster.add(member)
+    if group.delay is not None:
+        group.delay.has_grown = True
+    turn.expect_life(member, NEW_MEMBER_TIMEOUT_MS)
+    rebalance_or_complete(turn, f"{member_id} is new; it says: {joiner.reason}")
+
+
+# ---------------------------------------------------------------------- members
+
+
+def _join_again(turn: Turn, joiner: Joiner) -> None:
+    group = turn.group
+    try:
+        member = group.check_member(joiner.member_id, joiner.instance_id)
+    except Refused as refusal:
+        turn.reply(joiner.caller, without_protocol(joiner, refusal.error, joiner.member_id))
+        return
+    if group.state is State.PREPARING or _wants_change(group, member, joiner):
+        _rejoin(turn, member, joiner)
+    else:
+        # It missed the answer to an earlier call, or has lost track: this is the generation that it is in.
+        turn.reply(joiner.caller, joined(group, member.id))
+
+
+def _wants_change(group: ClassicGroup, member: Member, joiner: Joiner) -> bool:
+    """A leader that joins a stable group wants to assign anew, for reasons of its own (new partitions, say)."""
+    is_leader = member.id == group.roster.leader
+    return (group.state is State.STABLE and is_leader) or not member.says(joiner.protocols)
+
+
+def _rejoin(turn: Turn, member: Member, joiner: Joiner) -> None:
+    roster = turn.group.roster
+    roster.update(member, joiner.protocols, joiner.rebalance_timeout_ms, joiner.session_timeout_ms)
+    superseded = roster.park_join(member, joiner.caller)
+    turn.reply(superseded, JoinGroupResponse(error_code=Error.REBALANCE_IN_PROGRESS, member_id=member.id))
+    rebalance_or_complete(turn, f"{member.id} joins again; it says: {joiner.reason}")

@@ -1,0 +1,57 @@
+"""A member of a classic group: what it said of itself, what it is assigned, and whether it waits for an answer."""
+
+from dataclasses import dataclass
+
+from cordwood.coordinator.outcome import Caller
+
+MEMBER_BYTES = 2000
+PROTOCOL_BYTES = 200
+
+
+def protocols_bytes(protocols: dict[str, bytes]) -> int:
+    return sum(PROTOCOL_BYTES + len(name) + len(metadata) for name, metadata in protocols.items())
+
+
+@dataclass(slots=True)
+class Member:
+    """``joining`` and ``syncing`` are its parked calls; see ``Roster`` for who may set the first."""
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: dict[str, bytes]
+    """The ways to assign that it knows, the one it likes best first, with what it says about each."""
+    assignment: bytes = b""
+    is_new: bool = False
+    """It waits for its first generation. Its call is not kept for ever: whoever is still there will ask again."""
+    joining: Caller | None = None
+    syncing: Caller | None = None
+
+    @property
+    def is_static(self) -> bool:
+        return self.instance_id is not None
+
+    @property
+    def waits(self) -> bool:
+        """Whoever waits for us need not say that it is alive."""
+        return not self.is_new and (self.joining is not None or self.syncing is not None)
+
+    @property
+    def weight_bytes(self) -> int:
+        """What it costs to keep this member, about."""
+        named = len(self.client_id) + len(self.instance_id or "")
+        return MEMBER_BYTES + named + protocols_bytes(self.protocols)
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """What it says about a protocol that the group has chosen."""
+        return self.protocols.get(protocol or "", b"")
+
+    def says(self, protocols: dict[str, bytes]) -> bool:
+        """Are these its protocols, in this order?"""
+        return list(self.protocols.items()) == list(protocols.items())
+
+    def vote(self, candidates: set[str]) -> str:
+        return next(name for name in self.protocols if name in candidates)

@@ -1,0 +1,30 @@
+"""The states of a classic group, and which may follow which.
+
+- *Empty*: no members. It is kept as long as it has offsets; groups that only commit are always like this.
+- *PreparingRebalance*: a new generation is gathering. Joins are parked until all have come, or time is up.
+- *CompletingRebalance*: the generation is known, and its leader works out the assignments. Syncs are parked.
+- *Stable*: everybody can have an assignment.
+- *Dead*: deleted, or coordinated elsewhere.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+
+
+class State(Enum):
+    """The values are the names that Kafka's tools show."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+FOLLOWING: Mapping[State, frozenset[State]] = {
+    State.EMPTY: frozenset({State.PREPARING, State.DEAD}),
+    State.PREPARING: frozenset({State.COMPLETING, State.EMPTY, State.DEAD}),
+    State.COMPLETING: frozenset({State.STABLE, State.PREPARING, State.DEAD}),
+    State.STABLE: frozenset({State.PREPARING, State.DEAD}),
+    State.DEAD: frozenset(),
+}

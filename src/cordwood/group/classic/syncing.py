@@ -1,0 +1,109 @@
+"""SyncGroup: the leader of a generation hands over its assignments, and everybody asks for theirs.
+
+The assignments are written before anybody hears of them. If they can not be, the generation comes to nothing.
+"""
+
+from cordwood.coordinator.outcome import Caller, Outcome, StateRecord, answer
+from cordwood.errors import Error, Refused
+from cordwood.group.state import GroupState
+from cordwood.group.timers import SyncPhase
+from cordwood.ports import Instant
+from cordwood.wire.messages import SyncGroupRequest, SyncGroupResponse
+
+from .creation import write_failure
+from .group import ClassicGroup
+from .member import Member
+from .rebalance import prepare
+from .states import State
+from .turn import Turn
+
+
+def sync(state: GroupState, request: SyncGroupRequest, caller: Caller, now: Instant) -> Outcome:
+    if caller.api_version >= 5 and (request.protocol_type is None or request.protocol_name is None):
+        return _refuse(caller, Error.INCONSISTENT_GROUP_PROTOCOL)
+    if not request.group_id:
+        return _refuse(caller, Error.INVALID_GROUP_ID)
+    group = state.groups.get(request.group_id)
+    if not isinstance(group, ClassicGroup):
+        return _refuse(caller, Error.UNKNOWN_MEMBER_ID)
+    turn = Turn(state, group, now)
+    try:
+        _sync(turn, request, caller)
+    except Refused as refusal:
+        return _refuse(caller, refusal.error)
+    return turn.outcome
+
+
+def _refuse(caller: Caller, error: Error) -> Outcome:
+    return answer(caller, SyncGroupResponse(error_code=error))
+
+
+def _sync(turn: Turn, request: SyncGroupRequest, caller: Caller) -> None:
+    group = turn.group
+    member = group.check_member(request.member_id, request.group_instance_id)
+    _check_generation(group, request)
+    match group.state:
+        case State.PREPARING:
+            raise Refused(Error.REBALANCE_IN_PROGRESS)
+        case State.COMPLETING:
+            _park(turn, member, caller)
+            if member.id == group.roster.leader:
+                _assign(turn, {given.member_id: given.assignment for given in request.assignments})
+        case State.STABLE:
+            _has_asked(turn, member)
+            turn.reply(caller, _assigned(group, member))
+
+
+def _check_generation(group: ClassicGroup, request: SyncGroupRequest) -> None:
+    if request.generation_id != group.generation:
+        raise Refused(Error.ILLEGAL_GENERATION)
+    for given, ours in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol)):
+        if given is not None and given != ours:
+            raise Refused(Error.INCONSISTENT_GROUP_PROTOCOL)
+
+
+def _park(turn: Turn, member: Member, caller: Caller) -> None:
+    turn.reply(member.syncing, SyncGroupResponse(error_code=Error.REBALANCE_IN_PROGRESS))  # superseded
+    member.syncing = caller
+    _has_asked(turn, member)
+
+
+def _has_asked(turn: Turn, member: Member) -> None:
+    turn.group.pending_sync.pop(member.id, None)
+    if not turn.group.pending_sync:
+        turn.state.deadlines.cancel(SyncPhase(turn.group.id))
+
+
+def _assigned(group: ClassicGroup, member: Member) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=member.assignment
+    )
+
+
+def _assign(turn: Turn, assignments: dict[str, bytes]) -> None:
+    """Members that the leader forgot have nothing to do; assignments for others are nobody's."""
+    group = turn.group
+    group.move(State.STABLE, turn.now)
+    for member in group.roster.members.values():
+        member.assignment = assignments.get(member.id, b"")
+        if member.syncing is not None:
+            turn.reply(member.syncing, _assigned(group, member))
+            member.syncing = None
+            turn.expect_life(member)
+    record = group.propose()
+    turn.outcome.records.append(record)
+    turn.outcome.failed = lambda refusal: _undo(turn, record, write_failure(refusal))
+
+
+def _undo(turn: Turn, record: StateRecord, refusal: Refused) -> None:
+    """Nobody has heard of the assignments, and nobody will: all must join again."""
+    group = turn.group
+    waiting, turn.outcome = turn.outcome.replies, Outcome()
+    if group.withdraw(record):
+        for member in group.roster.members.values():
+            member.assignment = b""
+        prepare(turn, f"its assignments could not be written: {refusal}")
+        assert not turn.outcome.records
+        assert not turn.outcome.replies
+    for caller, _ in waiting:
+        caller.refuse(refusal)

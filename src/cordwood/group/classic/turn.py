@@ -1,0 +1,99 @@
+"""One event in the life of a group, while it is dealt with: the group, the moment, and what comes of it."""
+
+from dataclasses import dataclass, field
+
+from cordwood.coordinator.outcome import Caller, Outcome
+from cordwood.errors import Error
+from cordwood.group.state import GroupState
+from cordwood.group.timers import ClassicSession, JoinPhase, PendingMember, SyncPhase
+from cordwood.ports import Instant
+from cordwood.wire.messages import JoinGroupResponse, JoinGroupResponseMember, SyncGroupResponse
+
+from .group import ClassicGroup
+from .member import Member
+
+
+@dataclass(slots=True)
+class Turn:
+    """Each function of a turn adds to its outcome."""
+
+    state: GroupState
+    group: ClassicGroup
+    now: Instant
+    outcome: Outcome = field(default_factory=Outcome)
+
+    def reply(self, caller: Caller | None, response: object) -> None:
+        """Nobody may be waiting."""
+        if caller is not None:
+            self.outcome.replies.append((caller, response))
+
+    # ------------------------------------------------------------------ deadlines
+
+    def expect_life(self, member: Member, timeout_ms: int | None = None) -> None:
+        """Miss the member if nothing is heard of it for its session timeout, or for that long."""
+        wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
+        self.state.deadlines.set(ClassicSession(self.group.id, member.id), self.now.mono_ms + wait_ms)
+
+    def wait_for_joins(self, timeout_ms: int) -> None:
+        self.state.deadlines.set(JoinPhase(self.group.id), self.now.mono_ms + timeout_ms)
+
+    def wait_for_syncs(self, timeout_ms: int) -> None:
+        self.state.deadlines.set(SyncPhase(self.group.id), self.now.mono_ms + timeout_ms)
+
+    def end_sync_phase(self) -> None:
+        self.group.pending_sync.clear()
+        self.state.deadlines.cancel(SyncPhase(self.group.id))
+
+    # ------------------------------------------------------------------ members go
+
+    def drop(self, member_id: str, error: Error = Error.UNKNOWN_MEMBER_ID) -> None:
+        """A member is out. Should it still wait for an answer, it hears that it is, and may join anew."""
+        group, deadlines = self.group, self.state.deadlines
+        member = group.roster.remove(member_id)
+        group.pending_sync.pop(member_id, None)
+        deadlines.cancel(ClassicSession(group.id, member_id))
+        self.reply(member.joining, JoinGroupResponse(error_code=error))
+        self.reply(member.syncing, SyncGroupResponse(error_code=error))
+
+    def drop_pending(self, member_id: str) -> None:
+        """An id that was given out is not valid any more. It may be gone already."""
+        self.group.pending.pop(member_id, None)
+        self.state.deadlines.cancel(PendingMember(self.group.id, member_id))
+
+    def forget(self) -> None:
+        """Cancel all that is due for this group."""
+        group, cancel = self.group, self.state.deadlines.cancel
+        cancel(JoinPhase(group.id))
+        cancel(SyncPhase(group.id))
+        for member_id in group.roster.members:
+            cancel(ClassicSession(group.id, member_id))
+        for member_id in group.pending:
+            cancel(PendingMember(group.id, member_id))
+
+    def release(self, error: Error) -> None:
+        """Answer everybody who waits."""
+        for member in self.group.roster.members.values():
+            parked = self.group.roster.park_join(member, None)
+            self.reply(parked, JoinGroupResponse(error_code=error, member_id=member.id))
+            self.reply(member.syncing, SyncGroupResponse(error_code=error))
+            member.syncing = None
+
+
+def joined(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
+    """The generation as a member hears of it. The leader is told who else is in it."""
+    return JoinGroupResponse(
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol,
+        leader=group.roster.leader or "",
+        member_id=member_id,
+        members=all_members(group) if member_id == group.roster.leader else [],
+    )
+
+
+def all_members(group: ClassicGroup) -> list[JoinGroupResponseMember]:
+    protocol = group.protocol
+    return [
+        JoinGroupResponseMember(member_id=m.id, group_instance_id=m.instance_id, metadata=m.metadata(protocol))
+        for m in group.roster.members.values()
+    ]
