@@ -29,6 +29,7 @@ class Numbers:
         self.deadlines: Deadlines[object] = Deadlines()
         self.expired_keys: list[object] = []
         self.times_loaded = 0
+        self.waiting: list[Asker] = []
 
     def encode(self, record: StateRecord, /) -> tuple[bytes, bytes | None]:
         value = record.value
@@ -57,6 +58,9 @@ class Numbers:
     def expired(self, key: object, now: Instant, /) -> Outcome:
         self.expired_keys.append(key)
         return Outcome([StateRecord(key, None)])
+
+    def ended(self) -> Outcome:
+        return Outcome(replies=[(caller, "over") for caller in self.waiting])
 
     def check(self) -> None:
         pass
@@ -183,6 +187,13 @@ def test_who_waits_when_the_leadership_goes_is_sent_away() -> None:
     assert asker.answers == [Error.NOT_COORDINATOR]
     assert put(shard, "a", 1).answers == [Error.NOT_COORDINATOR]
     assert not world.partition.watchers
+
+
+def test_who_waits_for_the_machine_itself_is_told_too() -> None:
+    shard, machine = World().loaded()
+    machine.waiting.append(Asker())
+    shard.end()
+    assert machine.waiting[0].answers == ["over"]
 
 
 def test_a_write_that_fails_changes_nothing() -> None:

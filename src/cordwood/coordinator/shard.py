@@ -47,6 +47,9 @@ class Machine(Protocol):
     def expired(self, key: object, now: Instant, /) -> Outcome:
         """A deadline has come."""
 
+    def ended(self) -> Outcome:
+        """Serving is over: whoever still waits for the machine itself must ask elsewhere. Nothing is written."""
+
     def check(self) -> None: ...
 
 
@@ -182,6 +185,7 @@ class Shard:
         waiting, self._waiting = self._waiting, deque()
         for _, outcome in waiting:
             _fail(outcome, Refused(Error.NOT_COORDINATOR))
+        _reply(self.machine.ended())
 
     def check(self) -> None:
         self.machine.check()

@@ -46,6 +46,9 @@ class GroupMachine:
             outcome.records += part.loaded(self.state, now).records
         return outcome
 
+    def ended(self) -> Outcome:
+        return classic.unloaded(self.state)
+
     def topics_changed(self, names: Sequence[TopicName], now: Instant) -> Iterator[Outcome]:
         """Topics were created, changed or deleted; each outcome must be seen to before the next is asked for."""
         yield consumer.topics_changed(self.state, names, now)
