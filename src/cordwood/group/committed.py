@@ -1,7 +1,7 @@
 """How far each group has read: the offsets that it committed, by topic and partition."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
@@ -27,11 +27,15 @@ class CommittedOffset(NamedTuple):
 class CommittedOffsets:
     """All offsets of all groups of a shard. Changed by ``put`` and ``remove`` alone, which replay calls.
 
-    Invariant (``check``): a group or topic without offsets has no entry.
+    Invariants (``check``): a group or topic without offsets has no entry; a topic's readers are the groups that have
+    offsets in it.
     """
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
+        self._readers: dict[str, dict[str, None]] = {}
+        self._topic_ids: dict[str, UUID] = {}
+        """Of each topic that has readers, the id in the newest commit."""
 
     def topics(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
         """A group's offsets as they now are."""
@@ -43,6 +47,14 @@ class CommittedOffsets:
     def groups(self) -> list[str]:
         return list(self._groups)
 
+    def readers(self, topic: str) -> Collection[str]:
+        """The groups that have offsets in a topic."""
+        return self._readers.get(topic, ())
+
+    def last_topic_id(self, topic: str) -> UUID:
+        """The id that the topic had when an offset of it was last committed; none if that did not say."""
+        return self._topic_ids.get(topic, NO_UUID)
+
     def put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
         topics = self._groups.get(group_id)
         if topics is None:
@@ -50,21 +62,37 @@ class CommittedOffsets:
         partitions = topics.get(topic)
         if partitions is None:
             # Thousands of groups read the same topics: their names are kept once.
-            partitions = topics[sys.intern(topic)] = {}
+            topic = sys.intern(topic)
+            partitions = topics[topic] = {}
+            self._readers.setdefault(topic, {})[group_id] = None
         partitions[partition] = committed
+        self._topic_ids[topic] = committed.topic_id
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
         """It may be gone already."""
         topics = self._groups.get(group_id, {})
-        partitions = topics.get(topic, {})
+        partitions = topics.get(topic)
+        if partitions is None:
+            return
         partitions.pop(partition, None)
         if not partitions:
-            topics.pop(topic, None)
+            del topics[topic]
+            self._no_reader(topic, group_id)
         if not topics:
-            self._groups.pop(group_id, None)
+            del self._groups[group_id]
+
+    def _no_reader(self, topic: str, group_id: str) -> None:
+        readers = self._readers[topic]
+        del readers[group_id]
+        if not readers:
+            del self._readers[topic], self._topic_ids[topic]
 
     def check(self) -> None:
-        for topics in self._groups.values():
+        readers: dict[str, set[str]] = {}
+        for group_id, topics in self._groups.items():
             assert topics, "a group without offsets has no entry"
-            for partitions in topics.values():
+            for topic, partitions in topics.items():
                 assert partitions, "a topic without offsets has no entry"
+                readers.setdefault(topic, set()).add(group_id)
+        assert readers == {topic: set(groups) for topic, groups in self._readers.items()}
+        assert readers.keys() == self._topic_ids.keys()

@@ -12,7 +12,7 @@ CLASSIC = "classic"
 CONSUMER = "consumer"
 
 CheckPartition = Callable[[str, UUID, int], None]
-"""(topic, its id, partition): may an offset of this partition be committed? ``Refused`` if not, for the whole request."""
+"""(topic, its id, partition): may an offset of it be committed? ``Refused`` if not, for the whole request."""
 
 
 class Group(Protocol):

@@ -52,8 +52,7 @@ class GroupMachine:
     def topics_changed(self, names: Sequence[TopicName], now: Instant) -> Iterator[Outcome]:
         """Topics were created, changed or deleted; each outcome must be seen to before the next is asked for."""
         yield consumer.topics_changed(self.state, names, now)
-        gone = [name for name in names if name not in self.state.image.topics]
-        yield offsets.topics_deleted(self.state, gone, now)
+        yield offsets.topics_deleted(self.state, names, now)
 
     def expired(self, key: object, now: Instant, /) -> Outcome:
         return _EXPIRED[type(key)](self.state, key, now)

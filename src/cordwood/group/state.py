@@ -13,6 +13,8 @@ from cordwood.config import BrokerConfig, GroupConfig
 from cordwood.coordinator.deadlines import Deadlines
 from cordwood.group.committed import CommittedOffsets
 from cordwood.group.groups import Group
+from cordwood.group.stored import OFFSETS_TOPIC
+from cordwood.ids import TopicName
 from cordwood.ports import Entropy, Logger
 
 
@@ -25,6 +27,8 @@ class GroupState:
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets()
         self.deadlines: Deadlines[object] = Deadlines()
+        self.groups_to_expire: list[str] = []
+        """Those that the round of ``offsets.expiry`` which goes on has still to look at, the last one first."""
         self.image = image
         self.logger = logger
         self._config = config
@@ -36,6 +40,13 @@ class GroupState:
     def config(self) -> BrokerConfig:
         """The settings now in force."""
         return self._config()
+
+    @property
+    def batch_bytes_max(self) -> int:
+        """The largest batch that the groups' topic takes."""
+        topic = self.image.topics.get(TopicName(OFFSETS_TOPIC))
+        own = topic.config.get("max.message.bytes") if topic is not None else None
+        return int(own) if own is not None else self.config.topic_defaults.max_message_bytes
 
     def settings_of(self, group_id: str) -> GroupConfig:
         """A group's own settings over the broker's."""

@@ -1,22 +1,32 @@
-"""Committing, fetching, deleting and forgetting offsets; listing and deleting groups."""
+"""Committing, fetching, deleting and forgetting offsets; listing and deleting groups.
 
-from collections.abc import Sequence
+- ``commit`` (OffsetCommit 2-10), ``delete`` (OffsetDelete 0): handlers, (state, request, caller, now) -> Outcome
+- ``fetch_group`` (OffsetFetch 1-10, one of its groups), ``list_groups`` (ListGroups, one shard's share): they only read
+- ``delete_group`` (DeleteGroups, one of its groups): the records to write
+- ``topics_deleted``: the metadata has changed
+"""
 
-from cordwood.coordinator.outcome import Outcome
-from cordwood.group.state import GroupState
-from cordwood.group.tables import Apply, Expired
-from cordwood.ids import TopicName
-from cordwood.ports import Instant
+from .apply import APPLY
+from .commit import commit, refused_commit
+from .delete import delete, delete_group
+from .expiry import EXPIRED as _EXPIRY
+from .expiry import loaded
+from .fetch import fetch_group
+from .listing import list_groups
+from .topics import EXPIRED as _TOPICS
+from .topics import topics_deleted
 
-APPLY: Apply = {}
-EXPIRED: Expired = {}
+EXPIRED = {**_EXPIRY, **_TOPICS}
 
-
-def loaded(state: GroupState, now: Instant) -> Outcome:
-    """Set the deadlines of what was found."""
-    return Outcome()
-
-
-def topics_deleted(state: GroupState, names: Sequence[TopicName], now: Instant) -> Outcome:
-    """Forget the offsets of topics that are no more."""
-    return Outcome()
+__all__ = [
+    "APPLY",
+    "EXPIRED",
+    "commit",
+    "delete",
+    "delete_group",
+    "fetch_group",
+    "list_groups",
+    "loaded",
+    "refused_commit",
+    "topics_deleted",
+]

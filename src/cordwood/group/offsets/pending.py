@@ -1,0 +1,11 @@
+"""Offsets that a transaction has committed and that count when it does.
+
+There are no transactions yet, hence no such offsets. Everything that must respect them asks here.
+"""
+
+from cordwood.group.state import GroupState
+
+
+def has_pending(state: GroupState, group_id: str, topic: str, partition: int) -> bool:
+    """Does an open transaction hold an offset of this partition for the group?"""
+    return False
