@@ -131,37 +131,37 @@ class BrokerConfig:
     num_recovery_threads_per_data_dir: Int = setting(
         default=2, check=at_least(1), scope=_CLUSTER_WIDE, doc="Accepted; logs are repaired one after the other."
     )
-    log_cleaner_enable: Bool = setting(default=True, doc="Compact the topics that ask for it. Accepted; always on.")
+    log_cleaner_enable: Bool = setting(default=True, doc="Compact the topics that ask for it.")
     log_cleaner_threads: Int = setting(
-        default=1, check=at_least(0), scope=_CLUSTER_WIDE, later=True, doc="Threads that compact."
+        default=1,
+        check=at_least(0),
+        scope=_CLUSTER_WIDE,
+        doc="Any number but 0 lets one thread compact one log after the other; 0 stops compaction.",
     )
     log_cleaner_backoff_ms: Long = setting(
         default=15_000,
         check=at_least(0),
         scope=_CLUSTER_WIDE,
-        later=True,
         doc="How long the cleaner rests when there is nothing to compact.",
     )
     log_cleaner_dedupe_buffer_size: Long = setting(
         default=128 << 20,
         scope=_CLUSTER_WIDE,
-        later=True,
-        doc="Memory for the keys of one compaction, over all threads.",
+        doc="Memory for the keys of one compaction. A key takes 160 bytes, where Kafka's takes 24; a log with more "
+        "keys is compacted in several rounds.",
     )
     log_cleaner_io_buffer_size: Int = setting(
         default=512 << 10,
         check=at_least(0),
         scope=_CLUSTER_WIDE,
-        later=True,
-        doc="Memory for reading and writing while compacting.",
+        doc="Memory for reading and writing while compacting, and one batch more.",
     )
     log_cleaner_io_buffer_load_factor: Double = setting(
-        default=0.9, scope=_CLUSTER_WIDE, later=True, doc="How full the table of keys may get while compacting."
+        default=0.9, scope=_CLUSTER_WIDE, doc="How much of log.cleaner.dedupe.buffer.size is used."
     )
     log_cleaner_io_max_bytes_per_second: Double = setting(
         default=1.7976931348623157e308,
         scope=_CLUSTER_WIDE,
-        later=True,
         doc="The most that compaction reads and writes in a second.",
     )
 

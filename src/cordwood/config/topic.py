@@ -95,7 +95,6 @@ class TopicConfig:
         default=DAY_MS,
         check=at_least(0),
         broker="log.cleaner.delete.retention.ms",
-        later=True,
         doc="How long a compacted topic still shows that a key was deleted.",
     )
     file_delete_delay_ms: Long = setting(
@@ -158,7 +157,6 @@ class TopicConfig:
         default=LONG_MAX,
         check=at_least(1),
         broker="log.cleaner.max.compaction.lag.ms",
-        later=True,
         doc="The longest time that a record of a compacted topic may wait for compaction.",
     )
     max_message_bytes: Int = setting(
@@ -189,14 +187,12 @@ class TopicConfig:
         default=0.5,
         check=between(0, 1),
         broker="log.cleaner.min.cleanable.ratio",
-        later=True,
         doc="The share of not yet compacted bytes at which a log is compacted.",
     )
     min_compaction_lag_ms: Long = setting(
         default=0,
         check=at_least(0),
         broker="log.cleaner.min.compaction.lag.ms",
-        later=True,
         doc="How long a record of a compacted topic stays untouched.",
     )
     min_insync_replicas: Int = setting(
