@@ -1,22 +1,29 @@
-"""The consumer group protocol (KIP-848): the broker assigns, members follow step by step, nobody stops."""
+"""The consumer group protocol (KIP-848): the broker assigns, members follow step by step, nobody stops.
 
-from collections.abc import Sequence
+What is where: ``group``, ``member``, ``owners`` and ``subscriptions`` are the state, ``apply`` and ``records`` what is
+stored of it. ``heartbeat`` is the one request that members send; its steps are in ``joining``, ``steps``, ``target``
+(what each member shall have), ``reconcile`` (its way there) and ``patterns``. ``leaving`` has the ways out. Groups that
+change their protocol are in ``migration``, members that have not changed theirs yet in ``classic_members``.
+"""
 
-from cordwood.coordinator.outcome import Outcome
-from cordwood.group.state import GroupState
-from cordwood.group.tables import Apply, Expired
-from cordwood.ids import TopicName
-from cordwood.ports import Instant
+from .apply import APPLY
+from .classic_members import classic_heartbeat, classic_join, classic_leave, classic_sync
+from .describing import describe
+from .group import ConsumerGroup
+from .heartbeat import heartbeat
+from .leaving import EXPIRED
+from .loading import loaded, topics_changed
 
-APPLY: Apply = {}
-EXPIRED: Expired = {}
-
-
-def loaded(state: GroupState, now: Instant) -> Outcome:
-    """Set the deadlines of what was found."""
-    return Outcome()
-
-
-def topics_changed(state: GroupState, names: Sequence[TopicName], now: Instant) -> Outcome:
-    """Groups that are subscribed to one of these topics look again."""
-    return Outcome()
+__all__ = [
+    "APPLY",
+    "EXPIRED",
+    "ConsumerGroup",
+    "classic_heartbeat",
+    "classic_join",
+    "classic_leave",
+    "classic_sync",
+    "describe",
+    "heartbeat",
+    "loaded",
+    "topics_changed",
+]

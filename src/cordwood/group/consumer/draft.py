@@ -1,0 +1,53 @@
+"""A group as it will be when the records that a handler writes are applied.
+
+A handler decides step by step, and each step rests on those before it. None of them has happened yet, and none will if
+the records can not be written: so they happen to a copy.
+"""
+
+from collections.abc import Iterable
+
+from cordwood.coordinator.outcome import Caller, Outcome, StateRecord
+from cordwood.errors import Refused
+
+from .apply import change
+from .group import ConsumerGroup
+
+
+class Draft:
+    """A group to read, and records for it. *before* are records that make way for the group."""
+
+    __slots__ = ("_looked", "group", "original", "records")
+
+    def __init__(self, original: ConsumerGroup, before: Iterable[StateRecord] = ()) -> None:
+        self.original = original
+        self.group = original
+        self.records = list(before)
+        self._looked = False
+
+    def write(self, *records: StateRecord) -> None:
+        if self.group is self.original:
+            self.group = self.original.copy()
+        for record in records:
+            change(self.group, record)
+        self.records += records
+
+    def looked_at_topics(self) -> None:
+        self.original.topics_changed = False
+        self._looked = True
+
+    def looked_for_topics(self) -> None:
+        self.original.new_topics = False
+        self._looked = True
+
+    def outcome(self, *replies: tuple[Caller, object]) -> Outcome:
+        outcome = Outcome(self.records, list(replies))
+        if self._looked and self.records:
+            outcome.failed = lambda refusal: self._undo(outcome, refusal)
+        return outcome
+
+    def _undo(self, outcome: Outcome, refusal: Refused) -> None:
+        """What was seen in the metadata is not in the group: look again."""
+        self.original.topics_changed = True
+        self.original.new_topics = True
+        for caller, _ in outcome.replies:
+            caller.refuse(refusal)

@@ -1,0 +1,154 @@
+"""ConsumerGroupHeartbeat, versions 0 and 1: joining, staying, leaving, and all that a member hears from its group.
+
+Version 0: the broker gives a member its id. Version 1: the member brings one, and may subscribe by regular expression.
+
+Almost every heartbeat says "I am still here" and is answered with "nothing is new": that road is short. Every other one
+takes these steps, each resting on those before it (see ``draft``):
+
+1. The member is found, made, or takes its predecessor's place. What it says of itself is written if it is new.
+2. If that, or the topics' metadata, changes what there is to share out, the group gets its next epoch.
+3. If the group is ahead of its target assignment, and the last one is old enough, a new one is made.
+4. The member takes its next step towards its target.
+"""
+
+from base64 import urlsafe_b64encode
+from dataclasses import replace
+
+from cordwood.config import BrokerConfig
+from cordwood.coordinator.outcome import Caller, Outcome, answer
+from cordwood.errors import Error, Refused
+from cordwood.group.state import GroupState
+from cordwood.group.timers import SessionTimeout
+from cordwood.ports import Instant
+from cordwood.wire.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatResponseAssignment,
+    ConsumerGroupHeartbeatResponseTopic,
+)
+
+from . import migration
+from .draft import Draft
+from .group import ConsumerGroup
+from .joining import check_room, find_member
+from .leaving import leave
+from .member import JOINING, Description, Held, Member
+from .patterns import is_refresh_due
+from .reconcile import Owned
+from .request import check_request, is_full
+from .steps import advance, assign_if_due, describe
+from .target import is_due
+
+
+def heartbeat(state: GroupState, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Instant) -> Outcome:
+    config = state.config
+    group = state.groups.get(request.group_id)
+    if isinstance(group, ConsumerGroup):
+        member = group.members.get(request.member_id)
+        if (
+            member is not None
+            and _says_nothing_new(request, caller, member)
+            and _has_no_news(group, member, config, now)
+        ):
+            return answer(caller, _response(state, group, member, config, now))
+    check_request(request, caller.api_version, config.group_consumer_assignors)
+    if request.member_epoch < JOINING:
+        return leave(state, request, caller, now)
+    return _heartbeat(state, request, caller, now)
+
+
+def _says_nothing_new(request: ConsumerGroupHeartbeatRequest, caller: Caller, member: Member) -> bool:
+    description = member.description
+    return (
+        request.member_epoch == member.current.epoch
+        and request.member_epoch > JOINING
+        and request.subscribed_topic_names is None
+        and request.subscribed_topic_regex is None
+        and request.server_assignor is None
+        and request.instance_id == description.instance_id
+        and (request.rack_id is None or request.rack_id == description.rack_id)
+        and request.rebalance_timeout_ms in (-1, description.rebalance_timeout_ms)
+        and caller.client_id == description.client_id
+        and caller.client_host == description.client_host
+        and description.classic is None
+    )
+
+
+def _has_no_news(group: ConsumerGroup, member: Member, config: BrokerConfig, now: Instant) -> bool:
+    return (
+        not group.topics_changed
+        and member.current.is_reconciled_to(group.assignment_epoch)
+        and not is_due(group, config.group_consumer_assignment_interval_ms, now.wall_ms)
+        and not is_refresh_due(group, config.group_consumer_regex_refresh_interval_ms, now.wall_ms)
+    )
+
+
+def _heartbeat(state: GroupState, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Instant) -> Outcome:
+    config = state.config
+    draft = _open(state, request, now)
+    check_room(draft.group, request.member_id, config)
+    member_id = request.member_id or urlsafe_b64encode(state.new_uuid().bytes).decode().rstrip("=")
+    before = find_member(draft, member_id, request)
+    changed = describe(draft, before, _described(before.description, request, caller), state, now)
+    assign_if_due(draft, state, now)
+    member = advance(draft, member_id, state, now, _owned(request), subscription_changed=changed)
+
+    response = _response(state, draft.group, member, config, now)
+    if request.member_epoch == JOINING or is_full(request) or member.current.assigned != before.current.assigned:
+        response.assignment = _assignment(member.current.assigned)
+    return draft.outcome((caller, response))
+
+
+def _open(state: GroupState, request: ConsumerGroupHeartbeatRequest, now: Instant) -> Draft:
+    """The group of a heartbeat, which comes into being with its first member."""
+    group = state.groups.get(request.group_id)
+    if isinstance(group, ConsumerGroup):
+        return Draft(group)
+    if request.member_epoch != JOINING:
+        raise Refused(Error.GROUP_ID_NOT_FOUND, f"There is no consumer group {request.group_id}.")
+    return Draft(ConsumerGroup(request.group_id)) if group is None else migration.upgraded(state, group, now)
+
+
+def _described(known: Description, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> Description:
+    names, pattern = request.subscribed_topic_names, request.subscribed_topic_regex
+    return replace(
+        known,
+        instance_id=known.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=known.rack_id if request.rack_id is None else request.rack_id,
+        client_id=caller.client_id,
+        client_host=caller.client_host,
+        topics=known.topics if names is None else frozenset(names),
+        pattern=known.pattern if pattern is None else pattern,
+        rebalance_timeout_ms=(
+            known.rebalance_timeout_ms if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms
+        ),
+        server_assignor=known.server_assignor if request.server_assignor is None else request.server_assignor,
+        classic=None,
+    )
+
+
+def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned | None:
+    topics = request.topic_partitions
+    return None if topics is None else {topic.topic_id: topic.partitions for topic in topics}
+
+
+def _response(
+    state: GroupState, group: ConsumerGroup, member: Member, config: BrokerConfig, now: Instant
+) -> ConsumerGroupHeartbeatResponse:
+    """Whoever is answered is alive."""
+    session_timeout_ms = config.group_consumer_session_timeout_ms
+    state.deadlines.set(SessionTimeout(group.id, member.id), now.mono_ms + session_timeout_ms)
+    return ConsumerGroupHeartbeatResponse(
+        member_id=member.id,
+        member_epoch=member.current.epoch,
+        heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+    )
+
+
+def _assignment(held: Held) -> ConsumerGroupHeartbeatResponseAssignment:
+    return ConsumerGroupHeartbeatResponseAssignment(
+        topic_partitions=[
+            ConsumerGroupHeartbeatResponseTopic(topic_id=topic_id, partitions=sorted(held[topic_id]))
+            for topic_id in sorted(held, key=lambda topic_id: topic_id.int)
+        ]
+    )

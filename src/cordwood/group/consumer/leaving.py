@@ -1,0 +1,94 @@
+"""The ways out of a consumer group: leaving, leaving for a while, being silent or slow for too long."""
+
+from dataclasses import replace
+
+from cordwood.coordinator.outcome import Caller, Outcome
+from cordwood.errors import Error, Refused
+from cordwood.group.state import GroupState
+from cordwood.group.tables import Expired
+from cordwood.group.timers import ClassicJoin, ClassicSync, RebalanceTimeout, SessionTimeout
+from cordwood.ports import Instant
+from cordwood.wire.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+
+from .draft import Draft
+from .group import ConsumerGroup
+from .joining import checked_static
+from .member import LEFT, LEFT_FOR_A_WHILE, Member, MemberState
+from .patterns import forget_unused
+from .records import current_record, no_member_records
+from .steps import next_epoch_if
+
+MemberTimer = SessionTimeout | RebalanceTimeout | ClassicJoin | ClassicSync
+
+
+def leave(state: GroupState, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Instant) -> Outcome:
+    """A heartbeat that says goodbye."""
+    group = state.groups.get(request.group_id)
+    if not isinstance(group, ConsumerGroup):
+        raise Refused(Error.GROUP_ID_NOT_FOUND, f"There is no consumer group {request.group_id}.")
+    if request.instance_id is None:
+        member = group.member(request.member_id)
+    else:
+        member = checked_static(group, request.member_id, request.instance_id)
+    epoch = LEFT_FOR_A_WHILE if request.member_epoch == LEFT_FOR_A_WHILE else LEFT
+    response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=epoch)
+    if epoch == LEFT_FOR_A_WHILE:
+        return _leave_for_a_while(state, group, member).outcome((caller, response))
+    return remove(state, group, [member], now, (caller, response))
+
+
+def _leave_for_a_while(state: GroupState, group: ConsumerGroup, member: Member) -> Draft:
+    """It keeps its partitions, and is removed like everyone else if it is not back before its session times out."""
+    draft = Draft(group)
+    away = replace(member.current, epoch=LEFT_FOR_A_WHILE, revoking={})
+    draft.write(current_record(group.id, member.id, away))
+    state.deadlines.cancel(RebalanceTimeout(group.id, member.id))
+    return draft
+
+
+def remove(
+    state: GroupState, group: ConsumerGroup, members: list[Member], now: Instant, *replies: tuple[Caller, object]
+) -> Outcome:
+    """Members are gone, by their own will or not. What they had is free."""
+    draft = Draft(group)
+    for member in members:
+        draft.write(*no_member_records(group.id, member.id))
+    for pattern in sorted({member.description.pattern for member in members}):
+        forget_unused(draft, pattern)
+    next_epoch_if(draft, state, condition=True)
+    for member in members:
+        cancel_deadlines(state, group.id, member.id)
+    return draft.outcome(*replies)
+
+
+def cancel_deadlines(state: GroupState, group_id: str, member_id: str) -> None:
+    for key in (SessionTimeout, RebalanceTimeout, ClassicJoin, ClassicSync):
+        state.deadlines.cancel(key(group_id, member_id))
+
+
+def _timed_out(state: GroupState, key: MemberTimer, now: Instant) -> Outcome:
+    """A member that may be gone already was silent, or slow, for too long."""
+    group = state.groups.get(key.group_id)
+    member = group.members.get(key.member_id) if isinstance(group, ConsumerGroup) else None
+    if member is None:
+        return Outcome()
+    assert isinstance(group, ConsumerGroup)
+    if isinstance(key, RebalanceTimeout) and member.current.state is not MemberState.UNREVOKED_PARTITIONS:
+        return Outcome()
+    state.logger.info("group %s: member %s is removed: %s", group.id, member.id, _REASONS[type(key)])
+    return remove(state, group, [member], now)
+
+
+_REASONS = {
+    SessionTimeout: "its session timed out",
+    RebalanceTimeout: "it did not give up its partitions in time",
+    ClassicJoin: "it did not join again in time",
+    ClassicSync: "it did not ask for its assignment in time",
+}
+
+EXPIRED: Expired = {
+    SessionTimeout: _timed_out,
+    RebalanceTimeout: _timed_out,
+    ClassicJoin: _timed_out,
+    ClassicSync: _timed_out,
+}

@@ -1,0 +1,46 @@
+"""What is not stored of consumer groups: deadlines, and marks that the topics' metadata has changed."""
+
+from collections.abc import Iterable, Iterator
+
+from cordwood.coordinator.outcome import Outcome
+from cordwood.group.state import GroupState
+from cordwood.group.timers import SessionTimeout
+from cordwood.ids import TopicName
+from cordwood.ports import Instant
+
+from .group import ConsumerGroup
+from .member import Member
+from .steps import set_rebalance_deadline
+
+
+def loaded(state: GroupState, now: Instant) -> Outcome:
+    """Members have all their time again, and topics may have changed meanwhile."""
+    for group in _consumer_groups(state):
+        group.topics_changed = True
+        group.new_topics = True
+        for member in group.members.values():
+            set_session_deadline(state, group.id, member, now)
+            set_rebalance_deadline(state, group.id, member, now)
+    return Outcome()
+
+
+def topics_changed(state: GroupState, names: Iterable[TopicName], now: Instant) -> Outcome:
+    """Topics were created, got partitions, or were deleted. Each group looks at it at its next heartbeat."""
+    changed = frozenset(names)
+    created = any(name in state.image.topics for name in changed)
+    for group in _consumer_groups(state):
+        if created and group.subscriptions.patterns:
+            group.new_topics = True
+        if not (changed.isdisjoint(group.subscriptions.names) and changed.isdisjoint(group.matched)):
+            group.topics_changed = True
+    return Outcome()
+
+
+def set_session_deadline(state: GroupState, group_id: str, member: Member, now: Instant) -> None:
+    classic = member.description.classic
+    timeout_ms = state.config.group_consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
+    state.deadlines.set(SessionTimeout(group_id, member.id), now.mono_ms + timeout_ms)
+
+
+def _consumer_groups(state: GroupState) -> Iterator[ConsumerGroup]:
+    return (group for group in state.groups.values() if isinstance(group, ConsumerGroup))

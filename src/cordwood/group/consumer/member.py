@@ -1,0 +1,162 @@
+"""One member of a consumer group: how it describes itself, and what it has.
+
+Both parts are values: each is the content of one kind of record, and a change is a new value. ``Member`` ties them
+together under the member's id.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from uuid import UUID
+
+from cordwood.group.stored import (
+    ClassicMemberMetadata,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    CurrentTopicPartitions,
+)
+
+JOINING = 0
+LEFT = -1
+LEFT_FOR_A_WHILE = -2
+"""The epoch of a static member that said it would be back within its session timeout."""
+
+Held = Mapping[UUID, Mapping[int, int]]
+"""Partitions of topics, each with the epoch since which the member has it. No topic without partitions."""
+
+NOTHING: Held = {}
+
+
+class MemberState(IntEnum):
+    """How far a member has followed its target assignment. The numbers are those of the stored records."""
+
+    STABLE = 0
+    """It has what it shall have."""
+    UNREVOKED_PARTITIONS = 1
+    """It was told to give up partitions, and has not confirmed it."""
+    UNRELEASED_PARTITIONS = 2
+    """It gave up all that it must, and waits for what others have not given up."""
+    UNKNOWN = 127
+    """A later version's state, or none that makes sense: the member has to join again."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> "MemberState":
+        return cls.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A member as it described itself. What a heartbeat leaves out stays as it was."""
+
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topics: frozenset[str] = frozenset()
+    pattern: str = ""
+    rebalance_timeout_ms: int = -1
+    server_assignor: str | None = None
+    classic: ClassicMemberMetadata | None = None
+    """What is only known of members that speak the classic protocol."""
+
+    @classmethod
+    def of_record(cls, value: ConsumerGroupMemberMetadataValue) -> "Description":
+        return cls(
+            value.instance_id,
+            value.rack_id,
+            value.client_id,
+            value.client_host,
+            frozenset(value.subscribed_topic_names),
+            value.subscribed_topic_regex or "",
+            value.rebalance_timeout_ms,
+            value.server_assignor,
+            value.classic_member_metadata,
+        )
+
+    def as_record(self) -> ConsumerGroupMemberMetadataValue:
+        return ConsumerGroupMemberMetadataValue(
+            instance_id=self.instance_id,
+            rack_id=self.rack_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            subscribed_topic_names=sorted(self.topics),
+            subscribed_topic_regex=self.pattern,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            server_assignor=self.server_assignor,
+            classic_member_metadata=self.classic,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """What a member has. Partitions in ``revoking`` are still its own, but it was told to give them up."""
+
+    epoch: int = JOINING
+    previous_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    assigned: Held = field(default_factory=dict)
+    revoking: Held = field(default_factory=dict)
+
+    @classmethod
+    def of_record(cls, value: ConsumerGroupCurrentMemberAssignmentValue) -> "Current":
+        return cls(
+            value.member_epoch,
+            value.previous_member_epoch,
+            MemberState(value.state),
+            _held(value.assigned_partitions, value.member_epoch),
+            _held(value.partitions_pending_revocation, value.member_epoch),
+        )
+
+    def as_record(self) -> ConsumerGroupCurrentMemberAssignmentValue:
+        return ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=self.epoch,
+            previous_member_epoch=self.previous_epoch,
+            state=self.state,
+            assigned_partitions=_as_stored(self.assigned),
+            partitions_pending_revocation=_as_stored(self.revoking),
+        )
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        return self.state is MemberState.STABLE and self.epoch == epoch
+
+    def since(self, topic_id: UUID, partition: int) -> int | None:
+        """The epoch since which the member has a partition, None if it does not have it."""
+        for held in (self.assigned, self.revoking):
+            epoch = held.get(topic_id, {}).get(partition)
+            if epoch is not None:
+                return epoch
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a group."""
+
+    id: str
+    description: Description = field(default_factory=Description)
+    current: Current = field(default_factory=Current)
+
+    @property
+    def is_classic(self) -> bool:
+        """Does it speak the classic protocol?"""
+        return self.description.classic is not None
+
+
+def _held(topics: list[CurrentTopicPartitions], member_epoch: int) -> Held:
+    """Records written before Kafka 4.3 have no epochs of partitions: the member's is the safe one to assume."""
+    held: dict[UUID, dict[int, int]] = {}
+    for topic in topics:
+        epochs = topic.assignment_epochs
+        if epochs is None or len(epochs) != len(topic.partitions):
+            epochs = [member_epoch] * len(topic.partitions)
+        held.setdefault(topic.topic_id, {}).update(zip(topic.partitions, epochs, strict=True))
+    return {topic_id: partitions for topic_id, partitions in held.items() if partitions}
+
+
+def _as_stored(held: Held) -> list[CurrentTopicPartitions]:
+    stored = []
+    for topic_id in sorted(held, key=lambda topic_id: topic_id.int):
+        partitions = sorted(held[topic_id])
+        epochs = [held[topic_id][partition] for partition in partitions]
+        stored.append(CurrentTopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=epochs))
+    return stored

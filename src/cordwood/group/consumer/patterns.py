@@ -1,0 +1,54 @@
+"""Subscriptions by regular expression: the broker finds the topics, and looks again when there are new ones.
+
+A new pattern is resolved at once, in the heartbeat that brings it. Kafka resolves it in the background, so that the
+member hears of its topics one heartbeat later.
+"""
+
+from cordwood.cluster.image import MetadataImage
+from cordwood.errors import Refused
+from cordwood.group.patterns import compile_pattern
+
+from .draft import Draft
+from .group import ConsumerGroup
+from .records import no_pattern_record, pattern_record
+
+REFRESH_INTERVAL_MIN_MS = 1000
+"""Looking at all topics takes a while, and topics may come one after another."""
+
+
+def change_pattern(draft: Draft, old: str, new: str, image: MetadataImage, now_ms: int) -> None:
+    """A member that has described itself to *draft* uses another pattern than before. ``Refused`` if it is none."""
+    forget_unused(draft, old)
+    if new and new not in draft.group.patterns:
+        _resolve(draft, new, image, now_ms)
+
+
+def forget_unused(draft: Draft, pattern: str) -> None:
+    """Nobody needs to know what a pattern matches that no member uses any more."""
+    if pattern and pattern not in draft.group.subscriptions.patterns:
+        draft.write(no_pattern_record(draft.group.id, pattern))
+
+
+def is_refresh_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
+    if not group.subscriptions.patterns:
+        return False
+    age_ms = now_ms - group.patterns_timestamp
+    return age_ms > interval_ms or (group.new_topics and age_ms > REFRESH_INTERVAL_MIN_MS)
+
+
+def refresh(draft: Draft, image: MetadataImage, now_ms: int) -> bool:
+    """Look for the topics of all patterns. Has one of them others than before?"""
+    before = dict(draft.group.patterns)
+    for text in draft.group.subscriptions.patterns:
+        try:
+            _resolve(draft, text, image, now_ms)
+        except Refused:
+            continue  # another broker may have taken a pattern that is too much here; it stays as it was resolved there
+    return any(
+        before.get(text) is None or before[text].topics != now.topics for text, now in draft.group.patterns.items()
+    )
+
+
+def _resolve(draft: Draft, text: str, image: MetadataImage, now_ms: int) -> None:
+    topics = compile_pattern(text).resolve(image.topics)
+    draft.write(pattern_record(draft.group.id, text, topics, now_ms))

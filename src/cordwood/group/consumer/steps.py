@@ -1,0 +1,81 @@
+"""The steps of a heartbeat that members of both protocols take: what they say, what is shared out, what they get."""
+
+from cordwood.group.state import GroupState
+from cordwood.group.timers import RebalanceTimeout
+from cordwood.ports import Instant
+
+from .draft import Draft
+from .member import Description, Member, MemberState
+from .patterns import change_pattern, is_refresh_due, refresh
+from .reconcile import Goal, Owned, reconcile
+from .records import current_record, description_record, epoch_record
+from .target import assign, is_due
+from .topics import metadata_hash, topic_ids
+
+
+def describe(draft: Draft, before: Member, description: Description, state: GroupState, now: Instant) -> bool:
+    """Write what a member says of itself, and a new epoch of the group if that changes what there is to share out.
+
+    Has the member changed its subscription?
+    """
+    old = before.description
+    if before.id not in draft.group.members or description != old:
+        draft.write(description_record(draft.group.id, before.id, description))
+    changed = description.topics != old.topics or description.pattern != old.pattern
+    if description.pattern != old.pattern:
+        change_pattern(draft, old.pattern, description.pattern, state.image, now.wall_ms)
+    _look_at_topics(draft, state, now, bump=changed)
+    return changed
+
+
+def _look_at_topics(draft: Draft, state: GroupState, now: Instant, *, bump: bool) -> None:
+    """Take in what is new in the topics' metadata, if it may be that there is something."""
+    if is_refresh_due(draft.group, state.config.group_consumer_regex_refresh_interval_ms, now.wall_ms):
+        bump |= refresh(draft, state.image, now.wall_ms)
+        draft.looked_for_topics()
+    if bump or draft.original.topics_changed:
+        draft.looked_at_topics()
+        next_epoch_if(draft, state, bump)
+
+
+def next_epoch_if(draft: Draft, state: GroupState, condition: bool) -> None:
+    """The group's next epoch, on a condition or because the topics' metadata is not what it was."""
+    group = draft.group
+    new_hash = metadata_hash(state.image, group.topics)
+    if condition or new_hash != group.metadata_hash:
+        draft.write(epoch_record(group.id, group.epoch + 1, new_hash))
+
+
+def assign_if_due(draft: Draft, state: GroupState, now: Instant) -> None:
+    config = state.config
+    if is_due(draft.group, config.group_consumer_assignment_interval_ms, now.wall_ms):
+        assign(draft, state.image, config.group_consumer_assignors[0], now.wall_ms)
+
+
+def advance(
+    draft: Draft, member_id: str, state: GroupState, now: Instant, owned: Owned | None, *, subscription_changed: bool
+) -> Member:
+    """The member, after its next step towards its target."""
+    group = draft.group
+    member = group.members[member_id]
+    if not subscription_changed and member.current.is_reconciled_to(group.assignment_epoch):
+        return member
+    subscribed = topic_ids(state.image, group.topics_of(member.description))
+    goal = Goal(group.assignment_epoch, group.target(member_id), subscribed, subscription_changed)
+    owner = group.owners.of
+    following = reconcile(member.current, goal, owned, lambda topic_id, partition: owner(topic_id, partition) is None)
+    if following is member.current:
+        return member
+    draft.write(current_record(group.id, member_id, following))
+    member = draft.group.members[member_id]
+    set_rebalance_deadline(state, group.id, member, now)
+    return member
+
+
+def set_rebalance_deadline(state: GroupState, group_id: str, member: Member, now: Instant) -> None:
+    """Whoever was told to give up partitions has so much time. Classic members have other deadlines for that."""
+    key = RebalanceTimeout(group_id, member.id)
+    if member.current.state is MemberState.UNREVOKED_PARTITIONS and not member.is_classic:
+        state.deadlines.set(key, now.mono_ms + member.description.rebalance_timeout_ms)
+    else:
+        state.deadlines.cancel(key)

@@ -1,0 +1,30 @@
+"""The topics of a group in the cluster's metadata: do they exist, and has anything changed that matters to it?"""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from uuid import UUID
+
+from cordwood.cluster.image import MetadataImage, TopicInfo
+from cordwood.ids import TopicName
+
+NO_TOPICS_HASH = 0
+
+
+def existing(image: MetadataImage, names: Iterable[str]) -> list[TopicInfo]:
+    """Those of the topics that exist, in the order of *names*."""
+    found = (image.topics.get(TopicName(name)) for name in names)
+    return [topic for topic in found if topic is not None]
+
+
+def topic_ids(image: MetadataImage, names: Iterable[str]) -> frozenset[UUID]:
+    return frozenset(topic.id for topic in existing(image, names))
+
+
+def metadata_hash(image: MetadataImage, names: Iterable[str]) -> int:
+    """A number that is another one when a topic comes, goes, is made anew, or gets partitions."""
+    digest = blake2b(digest_size=8)
+    topics = existing(image, sorted(names))
+    for topic in topics:
+        digest.update(topic.id.bytes)
+        digest.update(b"%d %s\0" % (len(topic.partitions), topic.name.encode()))
+    return int.from_bytes(digest.digest(), signed=True) if topics else NO_TOPICS_HASH
