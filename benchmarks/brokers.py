@@ -22,7 +22,12 @@ START_LIMIT_S: Final = 60.0
 POLL_S: Final = 0.002
 
 # The same on both sides. Anything else is each broker's default.
-SETTINGS: Final[Mapping[str, str]] = {"num.partitions": "4"}
+SETTINGS: Final[Mapping[str, str]] = {
+    "num.partitions": "4",
+    # What a coordinator waits on purpose is not its speed.
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+}
 
 KAFKA_SETTINGS: Final = """process.roles=broker,controller
 node.id=1
@@ -34,7 +39,6 @@ log.dirs={data}/logs
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
-group.initial.rebalance.delay.ms=0
 """
 KAFKA_CLUSTER_ID: Final = "Y29yZHdvb2QtYmVuY2gtMQ"
 

@@ -11,20 +11,24 @@ GB: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One figure of a row. `bound` is the wanted ratio ours/Kafka's: at least it when more is better, else at most."""
+    """One figure of a row. `bound` is the wanted ratio ours/Kafka's: at least it when more is better, else at most.
+
+    An `absolute` bound is one of our figure itself, whatever Kafka's is.
+    """
 
     key: str
     title: str
     unit: str
     bound: float
     more_is_better: bool = False
+    absolute: bool = False
 
-    def meets(self, ratio: float) -> bool:
-        return ratio >= self.bound if self.more_is_better else ratio <= self.bound
+    def meets(self, value: float) -> bool:
+        return value >= self.bound if self.more_is_better else value <= self.bound
 
     @property
     def target(self) -> str:
-        return f"{'≥' if self.more_is_better else '≤'} {self.bound:g}×"
+        return f"{'≥' if self.more_is_better else '≤'} {self.bound:g}{f' {self.unit}' if self.absolute else '×'}"
 
 
 RATE: Final = Metric("rate", "throughput", "MB/s", 1.1, more_is_better=True)
@@ -37,6 +41,11 @@ RSS: Final = Metric("rss", "memory (RSS)", "MB", 0.1)
 START: Final = Metric("start", "start to first Metadata", "s", 0.1)
 IDLE_CPU: Final = Metric("idle_cpu", "broker CPU while idle", "% of a core", 0.5)
 IDLE_RSS: Final = Metric("idle_rss", "memory (RSS)", "MB", 0.1)
+ASSIGNED: Final = Metric("assigned_ms", "last join until all are assigned", "ms", 1.0)
+COMMIT_RATE: Final = Metric("commit_rate", "throughput", "commits/s", 0.8, more_is_better=True)
+COMMIT_CPU: Final = Metric("commit_cpu", "broker CPU", "µs/commit", 0.6)
+LOADED: Final = Metric("loaded", "start until all offsets are there", "s", 5.0, absolute=True)
+LOADED_RSS: Final = Metric("loaded_rss", "memory (RSS)", "MB", 150.0, absolute=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +74,14 @@ class Figure:
 
     @property
     def met(self) -> bool:
-        return self.metric.meets(self.ratio)
+        return self.metric.meets(self.ours_median if self.metric.absolute else self.ratio)
+
+    @property
+    def bound_ratio(self) -> float:
+        """The bound as a ratio to Kafka's figure."""
+        if not self.metric.absolute:
+            return self.metric.bound
+        return self.metric.bound / self.kafka_median if self.kafka_median else float("inf")
 
 
 def figures(row: str, metrics: Sequence[Metric], rounds: Mapping[str, Sequence[Mapping[str, float]]]) -> list[Figure]:

@@ -45,7 +45,7 @@ def _draw_ratios(axes: Axes, figures: Sequence[Figure]) -> None:
     places = range(len(figures))
     axes.barh(places, ratios, color=[MET if figure.met else MISSED for figure in figures], height=0.65)
     for place, figure in zip(places, figures, strict=True):
-        axes.plot([figure.metric.bound] * 2, [place - 0.4, place + 0.4], color="black", linewidth=2)
+        axes.plot([figure.bound_ratio] * 2, [place - 0.4, place + 0.4], color="black", linewidth=2)
         axes.text(RATIO_MAX * 0.95, place, f"{figure.ratio:.2f}×", va="center", ha="right", fontsize=8)
     axes.axvline(1.0, color="grey", linewidth=0.8, linestyle="--")
     axes.set_xscale("log")

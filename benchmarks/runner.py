@@ -12,8 +12,11 @@ from . import report
 from .brokers import SIDES, Broker
 from .clients import Clients, create_topic, delete_topic
 from .connections import ConnectionsRow
+from .groups import group_rows
+from .groups_load import TITLE as GROUPS_LOAD_TITLE
+from .groups_load import measure_load
 from .growth import GrowthPoint, measure_growth
-from .metrics import MB, RSS, START, Figure, Metric, figures
+from .metrics import LOADED, LOADED_RSS, MB, RSS, START, Figure, Metric, figures
 from .processes import Processes, ToolFailedError
 from .progress import Progress
 from .rows import PARTITIONS, Row, load_rows, warm_up_load
@@ -21,7 +24,7 @@ from .scale import FULL, QUICK
 
 WARM_UP_TOPIC: Final = "bench-warm-up"
 # Measured by looking at the processes, or at one of them; the others are Row objects.
-PROCESS_ROWS: Final = ("start", "memory", "growth")
+PROCESS_ROWS: Final = ("start", "groups-load", "memory", "growth")
 
 
 class Run:
@@ -43,6 +46,9 @@ class Run:
     def report(self) -> report.Report:
         if "start" in self._only:
             self._measure_start()
+        if "groups-load" in self._only:
+            seen = measure_load(self._processes, self._directory, self._rounds, self._progress.step)
+            self._add(GROUPS_LOAD_TITLE, [LOADED, LOADED_RSS], seen)
         growth: list[GrowthPoint] = []
         rows = self._rows()
         if rows or "memory" in self._only or "growth" in self._only:
@@ -65,7 +71,7 @@ class Run:
 
     def _rows(self) -> list[Row]:
         connections = ConnectionsRow(idle_s=self._scale.idle_s, active_s=self._scale.active_s)
-        rows = [*load_rows(self._clients, self._scale), connections]
+        rows = [*load_rows(self._clients, self._scale), connections, *group_rows(self._scale)]
         return [row for row in rows if row.key in self._only]
 
     def _measure_running(self, brokers: Sequence[Broker], rows: Sequence[Row]) -> list[GrowthPoint]:
@@ -126,6 +132,7 @@ class Run:
         starts = 2 * self._rounds if "start" in self._only else 0
         return (
             starts
+            + 2 * (self._rounds + 1) * ("groups-load" in self._only)
             + 2 * bool(rows)
             + rows * 2 * (self._rounds + 1 + self._scale.unmeasured_rounds)
             + ("growth" in self._only)

@@ -5,9 +5,14 @@ from typing import Final
 
 ROW_KEYS: Final = (
     *("start", "produce-8k", "produce-64k", "produce-1k", "consume", "consume-1k", "partitions"),
-    *("latency", "latency-parked", "latency-partitions", "connections", "memory", "growth"),
+    *("latency", "latency-parked", "latency-partitions", "connections"),
+    *("groups-classic-2", "groups-classic-50", "groups-classic-500", "groups-consumer-2", "groups-consumer-50"),
+    *("groups-commit", "groups-load", "memory", "growth"),
 )
-LEFT_OUT_WHEN_QUICK: Final = ("consume-1k", "partitions", "latency-parked", "latency-partitions")
+LEFT_OUT_WHEN_QUICK: Final = (
+    *("consume-1k", "partitions", "latency-parked", "latency-partitions"),
+    *("groups-classic-50", "groups-consumer-2"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,8 @@ class Scale:
     partition_records: int
     idle_s: float
     active_s: float
+    rebalances: tuple[int, int, int]
+    """Of groups with 2, 50 and 500 members, in each round."""
     growth_bytes: tuple[int, ...]
     growth_requests: int
 
@@ -39,6 +46,7 @@ FULL: Final = Scale(
     partition_records=500_000,
     idle_s=5.0,
     active_s=10.0,
+    rebalances=(50, 30, 10),
     growth_bytes=(10**6, 10**7, 10**8, 10**9, 10**10),
     growth_requests=20_000,
 )
@@ -54,6 +62,7 @@ QUICK: Final = Scale(
     partition_records=100_000,
     idle_s=2.0,
     active_s=3.0,
+    rebalances=(20, 10, 5),
     growth_bytes=(10**6, 10**7, 10**8, 5 * 10**8),
     growth_requests=4_000,
 )
