@@ -5,6 +5,7 @@ whose settings are about single records (keys, timestamp limits, another codec),
 """
 
 from collections.abc import Iterator, Sequence
+from struct import Struct
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -88,8 +89,7 @@ def build(
 def seal(batch: bytearray, header: BatchHeader) -> bytearray:
     """Write *header* over the beginning of *batch*, with the CRC that the bytes then have."""
     HEADER.pack_into(batch, 0, *header)
-    crc = crc32c(memoryview(batch)[ATTRIBUTES_AT:])
-    HEADER.pack_into(batch, 0, *header._replace(crc=crc))
+    _CRC.pack_into(batch, ATTRIBUTES_AT - _CRC.size, crc32c(memoryview(batch)[ATTRIBUTES_AT:]))
     return batch
 
 
@@ -170,29 +170,42 @@ def read_varint(body: Buffer, position: int, end: int) -> tuple[int, int]:
     raise CorruptData("a number in a record has too many bytes")
 
 
-def _encoded(record: Record, base_offset: int, base_timestamp: int) -> bytearray:
-    body = bytearray(1)  # attributes, unused
-    body += encode_varint(record.timestamp - base_timestamp)
-    body += encode_varint(record.offset - base_offset)
-    body += _encoded_bytes(record.key)
-    body += _encoded_bytes(record.value)
-    body += encode_varint(len(record.headers))
-    for name, value in record.headers:
-        body += _encoded_bytes(name.encode())
-        body += _encoded_bytes(value)
+def _encoded(record: Record, base_offset: int, base_timestamp: int) -> bytes:
+    _, _, key, value, headers = record
+    parts = [
+        b"\0",  # attributes, unused
+        encode_varint(record.timestamp - base_timestamp),
+        encode_varint(record.offset - base_offset),
+        *_encoded_bytes(key),
+        *_encoded_bytes(value),
+        encode_varint(len(headers)),
+    ]
+    for name, header_value in headers:
+        parts += _encoded_bytes(name.encode())
+        parts += _encoded_bytes(header_value)
+    body = b"".join(parts)
     return encode_varint(len(body)) + body
 
 
-def _encoded_bytes(data: bytes | None) -> bytearray:
-    return encode_varint(-1) if data is None else encode_varint(len(data)) + data
+def _encoded_bytes(data: bytes | None) -> tuple[bytes, bytes]:
+    return (_MINUS_ONE, b"") if data is None else (encode_varint(len(data)), data)
 
 
-def encode_varint(number: int) -> bytearray:
+def encode_varint(number: int) -> bytes:
     """The counterpart of ``read_varint``."""
     value = (number << 1) ^ (number >> 63)
+    if value < 0x80:
+        return _ONE_BYTE[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
         value >>= 7
     encoded.append(value)
-    return encoded
+    return bytes(encoded)
+
+
+_CRC = Struct(">I")
+_ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
+_MINUS_ONE = b"\x01"
