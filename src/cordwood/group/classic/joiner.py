@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from cordwood.coordinator.outcome import Caller
-from cordwood.errors import Error
-from cordwood.wire.messages import JoinGroupRequest, JoinGroupResponse
+from cordwood.wire.messages import JoinGroupRequest
 
 
 @dataclass(slots=True)
@@ -35,9 +34,3 @@ class Joiner:
             session_timeout_ms=request.session_timeout_ms,
             reason=request.reason or "not provided",
         )
-
-
-def without_protocol(joiner: Joiner, error: Error, member_id: str) -> JoinGroupResponse:
-    """A refusal that names no protocol, which only version 7 and later can say."""
-    name = None if joiner.caller.api_version >= 7 else ""
-    return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=name)

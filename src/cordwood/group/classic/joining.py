@@ -11,16 +11,16 @@ from cordwood.errors import Error, Refused
 from cordwood.group.state import GroupState
 from cordwood.group.timers import PendingMember
 from cordwood.ports import Instant
-from cordwood.wire.messages import JoinGroupRequest, JoinGroupResponse
+from cordwood.wire.messages import JoinGroupRequest
 
 from .creation import create
 from .group import ClassicGroup
-from .joiner import Joiner, without_protocol
+from .joiner import Joiner
 from .member import Member, protocols_bytes
 from .rebalance import complete_if_all_joined, rebalance_or_complete
 from .returning import return_as
 from .states import State
-from .turn import Turn, joined
+from .turn import Turn, joined, not_joined
 
 NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000
 """A new member's call is kept so long. It can not say that it lives, and its client may have given up."""
@@ -62,17 +62,16 @@ def _join_new_group(state: GroupState, group_id: str, joiner: Joiner, now: Insta
 
 
 def _refuse(joiner: Joiner, error: Error, member_id: str = "") -> Outcome:
-    return answer(joiner.caller, JoinGroupResponse(error_code=error, member_id=member_id))
+    return answer(joiner.caller, not_joined(joiner.caller, error, member_id))
 
 
 def _join(turn: Turn, joiner: Joiner) -> None:
     group, member_id = turn.group, joiner.member_id
     if not _has_room(turn, joiner):
-        turn.reply(joiner.caller, JoinGroupResponse(error_code=Error.GROUP_MAX_SIZE_REACHED))
+        turn.refuse_join(joiner.caller, Error.GROUP_MAX_SIZE_REACHED)
         _expel(turn, member_id)
     elif not group.supports(joiner.protocol_type, joiner.protocols):
-        error = Error.INCONSISTENT_GROUP_PROTOCOL
-        turn.reply(joiner.caller, JoinGroupResponse(error_code=error, member_id=member_id))
+        turn.refuse_join(joiner.caller, Error.INCONSISTENT_GROUP_PROTOCOL, member_id)
     elif not member_id:
         _join_anew(turn, joiner)
     elif member_id in group.pending:
@@ -134,7 +133,7 @@ def _give_id(turn: Turn, joiner: Joiner, member_id: str) -> None:
     pending = turn.group.pending
     pending[member_id] = None
     turn.state.deadlines.set(PendingMember(turn.group.id, member_id), turn.now.mono_ms + joiner.session_timeout_ms)
-    turn.reply(joiner.caller, JoinGroupResponse(error_code=Error.MEMBER_ID_REQUIRED, member_id=member_id))
+    turn.refuse_join(joiner.caller, Error.MEMBER_ID_REQUIRED, member_id)
     if len(pending) > PENDING_MAX:
         turn.drop_pending(next(iter(pending)))
 
@@ -143,8 +142,7 @@ def _join_pending(turn: Turn, joiner: Joiner) -> None:
     """Somebody comes back with the id that it was given."""
     if joiner.instance_id is not None:
         # Static members need no id beforehand. Kafka gives up with this code as well.
-        error = JoinGroupResponse(error_code=Error.UNKNOWN_SERVER_ERROR, member_id="")
-        turn.reply(joiner.caller, error)
+        turn.refuse_join(joiner.caller, Error.UNKNOWN_SERVER_ERROR)
         return
     turn.drop_pending(joiner.member_id)
     _add(turn, joiner, joiner.member_id)
@@ -180,7 +178,7 @@ def _join_again(turn: Turn, joiner: Joiner) -> None:
     try:
         member = group.check_member(joiner.member_id, joiner.instance_id)
     except Refused as refusal:
-        turn.reply(joiner.caller, without_protocol(joiner, refusal.error, joiner.member_id))
+        turn.refuse_join(joiner.caller, refusal.error, joiner.member_id)
         return
     if group.state is State.PREPARING or _wants_change(group, member, joiner):
         _rejoin(turn, member, joiner)
@@ -198,6 +196,5 @@ def _wants_change(group: ClassicGroup, member: Member, joiner: Joiner) -> bool:
 def _rejoin(turn: Turn, member: Member, joiner: Joiner) -> None:
     roster = turn.group.roster
     roster.update(member, joiner.protocols, joiner.rebalance_timeout_ms, joiner.session_timeout_ms)
-    superseded = roster.park_join(member, joiner.caller)
-    turn.reply(superseded, JoinGroupResponse(error_code=Error.REBALANCE_IN_PROGRESS, member_id=member.id))
+    turn.refuse_join(roster.park_join(member, joiner.caller), Error.REBALANCE_IN_PROGRESS, member.id)
     rebalance_or_complete(turn, f"{member.id} joins again; it says: {joiner.reason}")

@@ -38,10 +38,7 @@ def return_as(turn: Turn, joiner: Joiner, member: Member, member_id: str) -> Non
 
 def _fence(turn: Turn, member: Member) -> None:
     error = Error.FENCED_INSTANCE_ID
-    parked = turn.group.roster.park_join(member, None)
-    if parked is not None:
-        name = None if parked.api_version >= 7 else ""
-        turn.reply(parked, JoinGroupResponse(error_code=error, member_id=member.id, protocol_name=name))
+    turn.refuse_join(turn.group.roster.park_join(member, None), error, member.id)
     turn.reply(member.syncing, SyncGroupResponse(error_code=error))
     member.syncing = None
 

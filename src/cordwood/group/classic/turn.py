@@ -27,6 +27,10 @@ class Turn:
         if caller is not None:
             self.outcome.replies.append((caller, response))
 
+    def refuse_join(self, caller: Caller | None, error: Error, member_id: str = "") -> None:
+        if caller is not None:
+            self.outcome.replies.append((caller, not_joined(caller, error, member_id)))
+
     # ------------------------------------------------------------------ deadlines
 
     def expect_life(self, member: Member, timeout_ms: int | None = None) -> None:
@@ -52,7 +56,7 @@ class Turn:
         member = group.roster.remove(member_id)
         group.pending_sync.pop(member_id, None)
         deadlines.cancel(ClassicSession(group.id, member_id))
-        self.reply(member.joining, JoinGroupResponse(error_code=error))
+        self.refuse_join(member.joining, error)
         self.reply(member.syncing, SyncGroupResponse(error_code=error))
 
     def drop_pending(self, member_id: str) -> None:
@@ -74,9 +78,15 @@ class Turn:
         """Answer everybody who waits."""
         for member in self.group.roster.members.values():
             parked = self.group.roster.park_join(member, None)
-            self.reply(parked, JoinGroupResponse(error_code=error, member_id=member.id))
+            self.refuse_join(parked, error, member.id)
             self.reply(member.syncing, SyncGroupResponse(error_code=error))
             member.syncing = None
+
+
+def not_joined(caller: Caller, error: Error, member_id: str = "") -> JoinGroupResponse:
+    """A refusal names no protocol, which only version 7 and later can say."""
+    name = None if caller.api_version >= 7 else ""
+    return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=name)
 
 
 def joined(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
