@@ -1,92 +1,88 @@
 """What can become due in a group. Each is a key of ``Deadlines``; the machine's table says what then happens.
 
-They are no tuples: two tuples of the same texts are the same key, whatever their classes.
+They are tuples, since a heartbeat should cost little. Two tuples are equal whatever their classes, so each tells its
+kind in a last field, which nobody sets.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class SessionTimeout:
+class SessionTimeout(NamedTuple):
     """A member of a consumer group has been silent for too long."""
 
     group_id: str
     member_id: str
+    kind: str = "SessionTimeout"
 
 
-@dataclass(frozen=True, slots=True)
-class ClassicSession:
+class ClassicSession(NamedTuple):
     """A member of a classic group has been silent for too long."""
 
     group_id: str
     member_id: str
+    kind: str = "ClassicSession"
 
 
-@dataclass(frozen=True, slots=True)
-class PendingMember:
+class PendingMember(NamedTuple):
     """A classic member was given an id and has not joined with it (KIP-394)."""
 
     group_id: str
     member_id: str
+    kind: str = "PendingMember"
 
 
-@dataclass(frozen=True, slots=True)
-class JoinPhase:
+class JoinPhase(NamedTuple):
     """A classic group has waited long enough for members to join."""
 
     group_id: str
+    kind: str = "JoinPhase"
 
 
-@dataclass(frozen=True, slots=True)
-class SyncPhase:
+class SyncPhase(NamedTuple):
     """A classic group's members had time enough to ask for their assignments."""
 
     group_id: str
+    kind: str = "SyncPhase"
 
 
-@dataclass(frozen=True, slots=True)
-class RebalanceTimeout:
+class RebalanceTimeout(NamedTuple):
     """A member of a consumer group had time enough to give up partitions."""
 
     group_id: str
     member_id: str
+    kind: str = "RebalanceTimeout"
 
 
-@dataclass(frozen=True, slots=True)
-class ClassicJoin:
+class ClassicJoin(NamedTuple):
     """A classic member of a consumer group had time enough to join again."""
 
     group_id: str
     member_id: str
+    kind: str = "ClassicJoin"
 
 
-@dataclass(frozen=True, slots=True)
-class ClassicSync:
+class ClassicSync(NamedTuple):
     """A classic member of a consumer group had time enough to ask for its assignment after it joined."""
 
     group_id: str
     member_id: str
+    kind: str = "ClassicSync"
 
 
-@dataclass(frozen=True, slots=True)
-class Assign:
-    """A consumer group may be given its next target assignment."""
-
-    group_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetsExpiry:
+class OffsetsExpiry(NamedTuple):
     """It is time to look for offsets that nobody needs any more."""
 
+    kind: str = "OffsetsExpiry"
 
-@dataclass(frozen=True, slots=True)
-class OffsetsExpiryGoesOn:
+
+class OffsetsExpiryGoesOn(NamedTuple):
     """A round through all groups, in search of such offsets, has not ended."""
 
+    kind: str = "OffsetsExpiryGoesOn"
 
-@dataclass(frozen=True, slots=True)
-class DeletedTopic:
+
+class DeletedTopic(NamedTuple):
     """Offsets of a topic that is gone are still there."""
 
     name: str
+    kind: str = "DeletedTopic"
