@@ -67,6 +67,10 @@ class Disk(Protocol):
 
     def open(self, path: str, /, *, create: bool = False) -> File: ...
 
+    def reader(self, path: str, /) -> File:
+        """A file to read from alone, perhaps one that others read from too. The disk keeps those open that were read
+        last, as long as they have this name."""
+
     def read(self, path: str, /) -> bytes:
         """A small file, whole."""
 

@@ -150,3 +150,43 @@ def test_a_path_can_not_leave_the_tree(disk: Disk, path: str) -> None:
 def test_usage_is_plausible(disk: Disk) -> None:
     total, free = disk.usage()
     assert 0 < free <= total
+
+
+def test_a_reader_sees_what_is_appended_later(disk: Disk) -> None:
+    file = disk.open("a", create=True)
+    file.append(b"one")
+    assert disk.reader("a").read(0, 10) == b"one"
+    file.append(b"two")
+    assert disk.reader("a").read(3, 3) == b"two"
+    assert disk.reader("a").read(3, 10) == b"two"
+
+
+def test_a_reader_is_of_the_file_that_has_the_name_now(disk: Disk) -> None:
+    disk.make_directory("d")
+    for path in ("d/a", "d/b", "d/c"):
+        disk.open(path, create=True).append(path.encode())
+        assert disk.reader(path).read(0, 3) == path.encode()
+    old = disk.reader("d/a")
+    disk.rename("d/b", "d/a")
+    assert disk.reader("d/a").read(0, 3) == b"d/b"
+    assert old.read(0, 3) == b"d/a"
+    disk.replace("d/c", b"new")
+    assert disk.reader("d/c").read(0, 3) == b"new"
+    for path in ("d/b", "gone"):
+        with pytest.raises(StorageError):
+            disk.reader(path)
+
+
+def test_a_removed_file_has_no_reader(disk: Disk) -> None:
+    disk.make_directory("d")
+    disk.make_directory("e")
+    for path in ("a", "d/a", "e/a"):
+        disk.open(path, create=True).append(b"x")
+        disk.reader(path)
+    disk.remove("a")
+    disk.remove_tree("d")
+    disk.rename("e", "f")
+    for path in ("a", "d/a", "e/a"):
+        with pytest.raises(StorageError):
+            disk.reader(path)
+    assert disk.reader("f/a").read(0, 1) == b"x"

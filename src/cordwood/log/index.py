@@ -4,9 +4,10 @@ An entry is a pair of numbers, and both numbers grow from entry to entry. New en
 file in groups, and whenever ``flush`` is called; they need no sync of their own while a segment is active, because
 after a crash its indexes are made anew. Of what is in the file two things are held in memory: the first entry of every
 block, so that a search reads one block however long the index is, and the block that was needed last. The file is open
-only while it is read or written: a broker has thousands.
+only while it is written, and for as long as the disk keeps its reader: a broker has thousands.
 """
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable
 from contextlib import suppress
@@ -22,7 +23,8 @@ OFFSET_ENTRY = Struct(">ii")
 TIME_ENTRY = Struct(">qi")
 
 _GROUP = 128
-_BLOCK = 512
+_BLOCK = 128
+_COLUMNS = (itemgetter(0), itemgetter(1))
 
 
 class Index:
@@ -36,8 +38,8 @@ class Index:
         self._format = entry
         self._stored = 0
         self._tail: list[tuple[int, int]] = []
-        self._firsts: list[tuple[int, int]] = []
-        """The first entries of the blocks, as far as anybody has searched."""
+        self._firsts = (array("q"), array("q"))
+        """The first entries of the blocks, column by column, as far as anybody has searched."""
         self._block = b""
         self._block_first = 0
 
@@ -50,7 +52,7 @@ class Index:
         if size % self._format.size:
             raise CorruptData(f"{self._path}: {size} bytes are no whole number of entries")
         self._stored = size // self._format.size
-        self._firsts.clear()
+        self._forget_firsts(0)
         self._forget_block()
         if self._stored and not self._grows(0, self._stored - 1):
             raise CorruptData(f"{self._path}: the entries do not grow")
@@ -71,7 +73,7 @@ class Index:
         """Begin anew in memory. The file stays as it is until something is flushed or stored."""
         self._tail.clear()
         self._stored = 0
-        self._firsts.clear()
+        self._forget_firsts(0)
         self._forget_block()
 
     def store(self, entries: Iterable[tuple[int, int]]) -> None:
@@ -114,7 +116,7 @@ class Index:
         self._tail.clear()
         self._disk.open(self._path).truncate(keep * self._format.size)
         self._stored = keep
-        del self._firsts[-(-keep // _BLOCK) :]
+        self._forget_firsts(-(-keep // _BLOCK))
         self._forget_block()
 
     def flush(self) -> Syncable:
@@ -130,7 +132,7 @@ class Index:
     def check(self) -> None:
         for number in range(1, len(self)):
             assert self._grows(number - 1, number), f"{self._path}: entry {number} does not grow"
-        for block, first in enumerate(self._firsts):
+        for block, first in enumerate(zip(*self._firsts, strict=True)):
             assert self.entry(block * _BLOCK) == first, f"{self._path}: block {block} begins with another entry"
 
     def _packed(self, entries: Iterable[tuple[int, int]]) -> bytes:
@@ -143,32 +145,31 @@ class Index:
         return first < later_first and second <= later_second
 
     def _count_at_most(self, value: int, column: int) -> int:
-        low, high = self._bounds(value, column)
-        while low < high:
-            middle = (low + high) // 2
-            if self.entry(middle)[column] <= value:
-                low = middle + 1
-            else:
-                high = middle
-        return low
-
-    def _bounds(self, value: int, column: int) -> tuple[int, int]:
-        """Where to search: what is young is in memory, the rest is in one block."""
-        count = len(self)
-        if self._stored < count and self.entry(self._stored)[column] <= value:
-            return self._stored + 1, count
-        if len(self._firsts) * _BLOCK < self._stored:
+        """What is young is in memory, the rest is in one block."""
+        tail = self._tail
+        if tail and tail[0][column] <= value:
+            return self._stored + bisect_right(tail, value, key=_COLUMNS[column])
+        if len(self._firsts[0]) * _BLOCK < self._stored:
             self._read_firsts()
-        block = bisect_right(self._firsts, value, key=itemgetter(column))
-        return (block - 1) * _BLOCK + 1 if block else 0, min(block * _BLOCK, self._stored)
+        block = bisect_right(self._firsts[column], value)
+        return self._count_in_block((block - 1) * _BLOCK, value, column) if block else 0
+
+    def _count_in_block(self, first: int, value: int, column: int) -> int:
+        if self._block_first != first or not self._block:
+            self._read_block(first)
+        unpack, block, size = self._format.unpack_from, self._block, self._format.size
+        # Half the time of a loop here, and a search on a long log is little else.
+        return first + bisect_right(range(len(block) // size), value, key=lambda n: unpack(block, n * size)[column])
 
     def _read_firsts(self) -> None:
         """Go once through what was not searched before."""
-        known, size = len(self._firsts) * _BLOCK, self._format.size
-        data = self._disk.open(self._path).read(known * size, (self._stored - known) * size)
+        known, size = len(self._firsts[0]) * _BLOCK, self._format.size
+        data = self._disk.reader(self._path).read(known * size, (self._stored - known) * size)
         if len(data) != (self._stored - known) * size:
             raise CorruptData(f"{self._path}: the file is shorter than it was")
-        self._firsts += [self._unpacked(data, at) for at in range(0, len(data), _BLOCK * size)]
+        for at in range(0, len(data), _BLOCK * size):
+            for column, number in zip(self._firsts, self._unpacked(data, at), strict=True):
+                column.append(number)
 
     def _unpacked(self, data: bytes, position: int) -> tuple[int, int]:
         first: int
@@ -180,11 +181,15 @@ class Index:
         first = number - number % _BLOCK
         size = self._format.size
         count = min(_BLOCK, self._stored - first)
-        self._block = self._disk.open(self._path).read(first * size, count * size)
+        self._block = self._disk.reader(self._path).read(first * size, count * size)
         self._block_first = first
         if len(self._block) != count * size:
             self._forget_block()
             raise CorruptData(f"{self._path}: the file is shorter than it was")
+
+    def _forget_firsts(self, keep: int) -> None:
+        for column in self._firsts:
+            del column[keep:]
 
     def _forget_block(self) -> None:
         self._block = b""

@@ -93,7 +93,6 @@ class Log:
         "_last_sync_ms",
         "_latest_epoch",
         "_producers",
-        "_read_last",
         "_rolled",
         "_rules",
         "_segments",
@@ -123,7 +122,6 @@ class Log:
         self._generation = 0
         self._last_sync_ms = now.mono_ms
         self._rolled = False
-        self._read_last: Segment | None = None
         self._unsynced_files = state.unsynced_files
         self._unsynced_paths: list[str] = []
         self.log_start_offset = state.start_offset
@@ -284,11 +282,9 @@ class Log:
         end = segment.size
         if up_to_offset < self._end_of(number) and (limit := segment.locate(up_to_offset)) is not None:
             end = limit.position
-        if segment is not self._active:
-            self._keep_open(segment)
         position, size = found
         length = min(max(max_bytes, size) if first_whole else max_bytes, end - position)
-        return FileSlice(segment.file, position, length) if length >= size else None
+        return FileSlice(segment.reader, position, length) if length >= size else None
 
     def earliest(self) -> FoundOffset:
         entry = self._epochs.earliest
@@ -549,13 +545,6 @@ class Log:
         if not self._producers.in_transaction(header.producer_id):
             text = f"Producer {header.producer_id} has no transaction under way that this partition is part of."
             raise Refused(Error.INVALID_TXN_STATE, text)
-
-    def _keep_open(self, segment: Segment) -> None:
-        """Of all complete segments, only the one read last keeps its file open: there may be thousands of them."""
-        if self._read_last is not segment:
-            if self._read_last is not None and self._read_last is not self._active:
-                self._read_last.release_file()
-            self._read_last = segment
 
     def _batch_boundary(self, offset: int) -> int:
         """*offset*, or the first offset of the batch that it lies in the middle of."""

@@ -120,6 +120,11 @@ class Segment:
         return self._file
 
     @property
+    def reader(self) -> File:
+        """The log file to read from. Of complete segments, the disk keeps those open that were read last."""
+        return self._file if self._file is not None else self._disk.reader(self.path(LOG))
+
+    @property
     def largest_timestamp(self) -> int:
         """The largest timestamp of any batch; where none has one, the time when the segment was first seen."""
         if not self._indexes_loaded:
@@ -191,7 +196,7 @@ class Segment:
             return self._locate_on_disk(offset)
 
     def header_at(self, position: int) -> BatchHeader:
-        for _, header in headers(self.file, position, self.size):
+        for _, header in headers(self.reader, position, self.size):
             return header
         raise CorruptData(f"{self.path(LOG)}: there is no batch at {position}")
 
@@ -222,7 +227,7 @@ class Segment:
         entry = self._times.last_at_most(timestamp)
         known_below = self.base_offset + (entry[1] if entry else 0)
         by_offset = self._offsets.last_at_most(max(known_below, from_offset) - self.base_offset)
-        for position, header in headers(self.file, by_offset[1] if by_offset else 0, self.size):
+        for position, header in headers(self.reader, by_offset[1] if by_offset else 0, self.size):
             if header.max_timestamp >= timestamp and header.last_offset >= from_offset:
                 return position, header
         return None
@@ -309,7 +314,7 @@ class Segment:
         offsets: list[tuple[int, int]] = []
         times: list[tuple[int, int]] = []
         since_entry = 0
-        for position, header in headers(self.file, 0, end):
+        for position, header in headers(self.reader, 0, end):
             if header.max_timestamp > self._largest_timestamp:
                 self._largest_timestamp, self._largest_timestamp_offset = header.max_timestamp, header.last_offset
             if since_entry > self._index_interval_bytes:
@@ -396,7 +401,7 @@ class Segment:
     def _locate_on_disk(self, offset: int) -> Located | None:
         self._load_indexes()
         entry = self._offsets.last_at_most(offset - self.base_offset)
-        for position, header in headers(self.file, entry[1] if entry else 0, self.size):
+        for position, header in headers(self.reader, entry[1] if entry else 0, self.size):
             self._check_entry(entry, position, header)
             if header.last_offset >= offset:
                 return Located(position, header.size)
@@ -443,7 +448,7 @@ class Segment:
         self._largest_timestamp, relative = last or (NO_TIMESTAMP, 0)
         self._largest_timestamp_offset = self.base_offset + relative
         entry = self._offsets.last_at_most(relative)
-        for _, header in headers(self.file, entry[1] if entry else 0, self.size):
+        for _, header in headers(self.reader, entry[1] if entry else 0, self.size):
             if header.max_timestamp > self._largest_timestamp:
                 self._largest_timestamp, self._largest_timestamp_offset = header.max_timestamp, header.last_offset
         last_entry = self._offsets.last()

@@ -65,7 +65,7 @@ def _record_at(
     if not header.record_count:
         return None  # compaction took them all
     try:
-        batch = read_batch(segment.file, position, header)
+        batch = read_batch(segment.reader, position, header)
         body = decompressed(batch, header, limit=limit, effort=effort)
         found = first_since(body, header, timestamp, start_offset)
     except CorruptData:

@@ -12,5 +12,10 @@ def descriptors() -> int:
 
 
 def partitions_max() -> int:
-    """Each partition has one or two files open, and clients and everything else need some, too."""
+    """Each partition has a file open, and clients, readers and everything else need some, too."""
     return descriptors() // 3
+
+
+def readers_max() -> int:
+    """So many files that are only read now and then stay open."""
+    return min(descriptors() // 8, 1024)

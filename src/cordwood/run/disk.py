@@ -5,6 +5,10 @@ name of that directory. Not only if this process created it: one before it may h
 
 Files close themselves when nothing refers to them any more, so that a segment which the log has let go of stays
 readable for the answers that still carry a slice of it.
+
+Opening a file costs several times what reading from it does, so the readers that were used last stay open, under their
+names: what changes a name forgets its reader. Threads that compact or remove use a disk too, so the table of readers
+has a lock, held for no system call.
 """
 
 import errno
@@ -12,9 +16,11 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 
 from cordwood.errors import StorageError
 from cordwood.ports import Buffer
+from cordwood.run.descriptors import readers_max
 
 _CLOSED = -1
 _TEMPORARY_SUFFIX = ".tmp"
@@ -58,13 +64,18 @@ class RealFile:
             return
 
     def read(self, position: int, length: int, /) -> bytes:
-        with _failures(self._path):
+        try:
             data = os.pread(self._descriptor, length, position)
-            while len(data) < length and position + len(data) < self.size:
-                more = os.pread(self._descriptor, length - len(data), position + len(data))
-                if not more:
-                    break
-                data += more
+            return data if len(data) == length else self._read_rest(position, length, data)
+        except OSError as error:  # not by ``_failures``, which would cost more than the read
+            raise StorageError(f"{self._path}: {error}") from error
+
+    def _read_rest(self, position: int, length: int, data: bytes) -> bytes:
+        while len(data) < length and position + len(data) < self.size:
+            more = os.pread(self._descriptor, length - len(data), position + len(data))
+            if not more:
+                break
+            data += more
         return data
 
     def truncate(self, size: int, /) -> None:
@@ -101,15 +112,39 @@ class RealFile:
 class RealDisk:
     """The tree below *root*, which is created if it is not there."""
 
-    __slots__ = ("root",)
+    __slots__ = ("_readers", "_readers_lock", "_readers_max", "root")
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = os.path.abspath(root)
+        self._readers: dict[str, RealFile] = {}
+        """The one used last is the last."""
+        self._readers_lock = Lock()
+        self._readers_max = readers_max()
         with _failures(self.root):
             os.makedirs(self.root, exist_ok=True)
 
     def open(self, path: str, /, *, create: bool = False) -> RealFile:
         return RealFile(self._full(path), create=create, root=self.root)
+
+    def reader(self, path: str, /) -> RealFile:
+        with self._readers_lock:
+            file = self._readers.pop(path, None)
+            if file is not None:
+                self._readers[path] = file
+                return file
+        file = self.open(path)
+        with self._readers_lock:
+            self._readers[path] = file
+            if len(self._readers) > self._readers_max:
+                del self._readers[next(iter(self._readers))]
+        return file
+
+    def _forget_readers(self, path: str) -> None:
+        """The name means another file from now on, or none; so do those below it."""
+        below = f"{path}/"
+        with self._readers_lock:
+            for name in [name for name in self._readers if name == path or name.startswith(below)]:
+                del self._readers[name]
 
     def read(self, path: str, /) -> bytes:
         full = self._full(path)
@@ -125,6 +160,7 @@ class RealDisk:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, full)
+            self._forget_readers(path)
             _sync_directory(os.path.dirname(full))
 
     def exists(self, path: str, /) -> bool:
@@ -144,6 +180,8 @@ class RealDisk:
         full_old, full_new = self._full(old), self._full(new)
         with _failures(full_old):
             os.replace(full_old, full_new)
+        self._forget_readers(old)
+        self._forget_readers(new)
 
     def remove(self, path: str, /) -> None:
         full = self._full(path)
@@ -152,6 +190,8 @@ class RealDisk:
                 os.remove(full)
             except FileNotFoundError:
                 return
+            finally:
+                self._forget_readers(path)
 
     def remove_tree(self, path: str, /) -> None:
         full = self._full(path)
@@ -160,6 +200,8 @@ class RealDisk:
                 shutil.rmtree(full)
             except FileNotFoundError:
                 return
+            finally:
+                self._forget_readers(path)
             _sync_directory(os.path.dirname(full))
 
     def usage(self) -> tuple[int, int]:

@@ -176,6 +176,9 @@ class SimDisk:
             self._add(path, _Node())
         return SimFile(self, self._files[path])
 
+    def reader(self, path: str, /) -> SimFile:
+        return self.open(path)
+
     def read(self, path: str, /) -> bytes:
         return bytes(self._file(path).data)
 
