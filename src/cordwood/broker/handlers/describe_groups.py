@@ -1,0 +1,46 @@
+"""DescribeGroups (15), versions 0-6: groups of the classic protocol, with their members.
+
+- 3: what the client may do with them; 4: static members; 6: a group that does not exist is an error, before it was Dead.
+"""
+
+from typing import TYPE_CHECKING
+
+from cordwood.broker.callers import Gathering
+from cordwood.broker.connection import Call
+from cordwood.coordinator.outcome import answer
+from cordwood.errors import Refused
+from cordwood.group import classic
+from cordwood.wire.messages import DescribeGroupsRequest, DescribeGroupsResponse, DescribeGroupsResponseGroup
+
+if TYPE_CHECKING:
+    from cordwood.broker.broker import Broker
+
+ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+"""What there is to do with a group: read, delete, describe, describe its settings and alter them."""
+
+
+def handle(broker: "Broker", call: Call, request: DescribeGroupsRequest) -> None:
+    names = request.groups
+
+    def gathered(answers: list[object | Refused]) -> DescribeGroupsResponse:
+        groups = [_described(*pair) for pair in zip(names, answers, strict=True)]
+        for group in groups:
+            if request.include_authorized_operations and not group.error_code:
+                group.authorized_operations = ALL_OPERATIONS
+        return DescribeGroupsResponse(groups=groups)
+
+    for name, part in zip(names, Gathering(broker, call, len(names), gathered).parts, strict=True):
+        broker.groups.handle(
+            name,
+            part,
+            lambda state, caller, now, name=name: answer(  # type: ignore[misc]
+                caller, classic.describe(state, name, call.api_version)
+            ),
+        )
+
+
+def _described(group_id: str, found: object | Refused) -> DescribeGroupsResponseGroup:
+    if isinstance(found, Refused):
+        return DescribeGroupsResponseGroup(group_id=group_id, error_code=found.error, error_message=found.message)
+    assert isinstance(found, DescribeGroupsResponseGroup)
+    return found
