@@ -5,12 +5,13 @@
 
 from typing import TYPE_CHECKING
 
-from cordwood.broker.callers import Gathering
 from cordwood.broker.connection import Call
 from cordwood.broker.handlers.describe_groups import ALL_OPERATIONS
-from cordwood.coordinator.outcome import Outcome, answer
+from cordwood.broker.handlers.each_group import ask_each
+from cordwood.coordinator.outcome import Caller, Outcome, answer
 from cordwood.errors import Error, Refused
 from cordwood.group import consumer
+from cordwood.group.state import GroupState
 from cordwood.wire.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 def handle(broker: "Broker", call: Call, request: ConsumerGroupDescribeRequest) -> None:
     names = request.group_ids
 
+    def describe(state: GroupState, caller: Caller, index: int) -> Outcome:
+        if not names[index]:
+            raise Refused(Error.INVALID_GROUP_ID)
+        return answer(caller, consumer.describe(state, names[index]))
+
     def gathered(answers: list[object | Refused]) -> ConsumerGroupDescribeResponse:
         groups = [_described(*pair) for pair in zip(names, answers, strict=True)]
         for group in groups:
@@ -31,15 +37,7 @@ def handle(broker: "Broker", call: Call, request: ConsumerGroupDescribeRequest) 
                 group.authorized_operations = ALL_OPERATIONS
         return ConsumerGroupDescribeResponse(groups=groups)
 
-    for name, part in zip(names, Gathering(broker, call, len(names), gathered).parts, strict=True):
-        if not name:
-            part.refuse(Refused(Error.INVALID_GROUP_ID))
-            continue
-        broker.groups.handle(
-            name,
-            part,
-            lambda state, caller, now, name=name: answer(caller, consumer.describe(state, name)),  # type: ignore[misc]
-        )
+    ask_each(broker, call, names, describe, gathered)
 
 
 def _described(group_id: str, found: object | Refused) -> ConsumerGroupDescribeResponseGroup:

@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from cordwood.broker.callers import Gathering
 from cordwood.broker.connection import Call
-from cordwood.coordinator.outcome import answer
+from cordwood.broker.handlers.each_group import ask_each
+from cordwood.coordinator.outcome import Caller, Outcome, answer
 from cordwood.errors import Error, Refused
 from cordwood.group import offsets
+from cordwood.group.state import GroupState
 from cordwood.wire.messages import DeleteGroupsRequest, DeleteGroupsResponse, DeleteGroupsResponseGroup
 
 if TYPE_CHECKING:
@@ -16,17 +17,13 @@ if TYPE_CHECKING:
 def handle(broker: "Broker", call: Call, request: DeleteGroupsRequest) -> None:
     names = list(dict.fromkeys(request.groups_names))
 
+    def delete(state: GroupState, caller: Caller, index: int) -> Outcome:
+        return answer(caller, Error.NONE, *offsets.delete_group(state, names[index]))
+
     def gathered(answers: list[object | Refused]) -> DeleteGroupsResponse:
         return DeleteGroupsResponse(results=[_result(*pair) for pair in zip(names, answers, strict=True)])
 
-    for name, part in zip(names, Gathering(broker, call, len(names), gathered).parts, strict=True):
-        broker.groups.handle(
-            name,
-            part,
-            lambda state, caller, now, name=name: answer(  # type: ignore[misc]
-                caller, Error.NONE, *offsets.delete_group(state, name)
-            ),
-        )
+    ask_each(broker, call, names, delete, gathered)
 
 
 def _result(group_id: str, found: object | Refused) -> DeleteGroupsResponseGroup:

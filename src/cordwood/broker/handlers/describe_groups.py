@@ -1,15 +1,16 @@
 """DescribeGroups (15), versions 0-6: groups of the classic protocol, with their members.
 
-- 3: what the client may do with them; 4: static members; 6: a group that does not exist is an error, before it was Dead.
+- 3: what the client may do with them; 4: static members; 6: a group that does not exist is an error, till then Dead.
 """
 
 from typing import TYPE_CHECKING
 
-from cordwood.broker.callers import Gathering
 from cordwood.broker.connection import Call
-from cordwood.coordinator.outcome import answer
+from cordwood.broker.handlers.each_group import ask_each
+from cordwood.coordinator.outcome import Caller, Outcome, answer
 from cordwood.errors import Refused
 from cordwood.group import classic
+from cordwood.group.state import GroupState
 from cordwood.wire.messages import DescribeGroupsRequest, DescribeGroupsResponse, DescribeGroupsResponseGroup
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 def handle(broker: "Broker", call: Call, request: DescribeGroupsRequest) -> None:
     names = request.groups
 
+    def describe(state: GroupState, caller: Caller, index: int) -> Outcome:
+        return answer(caller, classic.describe(state, names[index], call.api_version))
+
     def gathered(answers: list[object | Refused]) -> DescribeGroupsResponse:
         groups = [_described(*pair) for pair in zip(names, answers, strict=True)]
         for group in groups:
@@ -29,14 +33,7 @@ def handle(broker: "Broker", call: Call, request: DescribeGroupsRequest) -> None
                 group.authorized_operations = ALL_OPERATIONS
         return DescribeGroupsResponse(groups=groups)
 
-    for name, part in zip(names, Gathering(broker, call, len(names), gathered).parts, strict=True):
-        broker.groups.handle(
-            name,
-            part,
-            lambda state, caller, now, name=name: answer(  # type: ignore[misc]
-                caller, classic.describe(state, name, call.api_version)
-            ),
-        )
+    ask_each(broker, call, names, describe, gathered)
 
 
 def _described(group_id: str, found: object | Refused) -> DescribeGroupsResponseGroup:

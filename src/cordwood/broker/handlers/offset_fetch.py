@@ -5,11 +5,12 @@
 
 from typing import TYPE_CHECKING
 
-from cordwood.broker.callers import Gathering
 from cordwood.broker.connection import Call
-from cordwood.coordinator.outcome import answer
+from cordwood.broker.handlers.each_group import ask_each
+from cordwood.coordinator.outcome import Caller, Outcome, answer
 from cordwood.errors import Refused
 from cordwood.group import offsets
+from cordwood.group.state import GroupState
 from cordwood.ids import NO_OFFSET
 from cordwood.wire.messages import (
     OffsetFetchRequest,
@@ -34,17 +35,14 @@ def handle(broker: "Broker", call: Call, request: OffsetFetchRequest) -> None:
     version = call.api_version
     groups = request.groups if version >= MANY_GROUPS_SINCE else [_only_group(request)]
 
+    def fetch(state: GroupState, caller: Caller, index: int) -> Outcome:
+        found = offsets.fetch_group(state, groups[index], version, require_stable=request.require_stable)
+        return answer(caller, found)
+
     def gathered(answers: list[object | Refused]) -> OffsetFetchResponse:
         return _response([_answered(*pair, version) for pair in zip(groups, answers, strict=True)], version)
 
-    for group, part in zip(groups, Gathering(broker, call, len(groups), gathered).parts, strict=True):
-        broker.groups.handle(
-            group.group_id,
-            part,
-            lambda state, caller, now, group=group: answer(  # type: ignore[misc]
-                caller, offsets.fetch_group(state, group, version, require_stable=request.require_stable)
-            ),
-        )
+    ask_each(broker, call, [group.group_id for group in groups], fetch, gathered)
 
 
 def _only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
