@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -83,9 +84,9 @@ def run(arguments: argparse.Namespace) -> int:
     cluster = Cluster(arguments.bootstrap, pairs("-X", arguments.properties))
     consumer = _alone(cluster, arguments) if arguments.group is None else _member(cluster, arguments)
     try:
-        with _ended_like_ctrl_c(signal.SIGTERM):
-            _begin(consumer, arguments)
-            _print_records(consumer, Show(arguments.columns, json=arguments.json), arguments)
+        _begin(consumer, arguments)
+        with _stopping(between_batches=arguments.group is not None) as stop:
+            _print_records(consumer, Show(arguments.columns, json=arguments.json), arguments, stop)
     except KeyboardInterrupt:
         pass  # the usual way to end it
     except KafkaException as exception:
@@ -124,14 +125,29 @@ def _fetching(arguments: argparse.Namespace) -> dict[str, int | bool]:
     }
 
 
+class _Stop:
+    """Ctrl-C and the like. The first is a wish and waits until what was printed is stored; the second is an order."""
+
+    def __init__(self) -> None:
+        self.is_wanted = False
+
+    def signalled(self, number: int, frame: FrameType | None) -> None:
+        if self.is_wanted:
+            raise KeyboardInterrupt
+        self.is_wanted = True
+
+
 @contextmanager
-def _ended_like_ctrl_c(number: signal.Signals) -> Iterator[None]:
-    """A member that is asked to end commits and says goodbye; without that, the others wait for its session to end."""
-    before = signal.signal(number, signal.default_int_handler)
+def _stopping(*, between_batches: bool) -> Iterator[_Stop]:
+    """Take signals as wishes, for a member; one that dies at once leaves its work undone and the others waiting."""
+    stop = _Stop()
+    numbers = (signal.SIGINT, signal.SIGTERM) if between_batches else ()
+    before = {number: signal.signal(number, stop.signalled) for number in numbers}
     try:
-        yield
+        yield stop
     finally:
-        signal.signal(number, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _begin(consumer: Consumer, arguments: argparse.Namespace) -> None:
@@ -187,12 +203,12 @@ def _at_offset(consumer: Consumer, partition: TopicPartition, start: Position) -
     return TopicPartition(partition.topic, partition.partition, max(first, wanted))
 
 
-def _print_records(consumer: Consumer, show: Show, arguments: argparse.Namespace) -> None:
+def _print_records(consumer: Consumer, show: Show, arguments: argparse.Namespace, stop: _Stop) -> None:
     """Print until there were enough, or all, or somebody stops it."""
     left = sys.maxsize if arguments.max is None else arguments.max
     ended: set[Partition] = set()
     output = sys.stdout.buffer
-    while left and not (arguments.until_end and _all_is_read(consumer, ended)):
+    while left and not stop.is_wanted and not (arguments.until_end and _all_is_read(consumer, ended)):
         printed: dict[Partition, Message] = {}
         for message in _next(consumer, min(left, BATCH)):
             if _is_record(message, ended):

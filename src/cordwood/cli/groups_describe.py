@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec, TopicMetadata
 
 from cordwood.client.connect import all_topics
 from cordwood.client.groups import Group, Member, committed_offsets, describe_groups, list_groups, unknown_group
@@ -50,8 +50,9 @@ def describe(admin: AdminClient, arguments: argparse.Namespace) -> int:
     for group in groups:
         if group.is_missing and not arguments.all:
             raise unknown_group(group.name)
+    topics = all_topics(admin)
     for position, group in enumerate(groups):
-        rows = progress_of(group, *_offsets(admin, group))
+        rows = progress_of(group, *_offsets(admin, group, topics))
         if arguments.json:
             print(json.dumps(_as_json(group, rows), ensure_ascii=False))
         else:
@@ -60,11 +61,12 @@ def describe(admin: AdminClient, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _offsets(admin: AdminClient, group: Group) -> tuple[dict[Partition, int], dict[Partition, int]]:
+def _offsets(
+    admin: AdminClient, group: Group, topics: Mapping[str, TopicMetadata]
+) -> tuple[dict[Partition, int], dict[Partition, int]]:
     """What the group has committed, and where all its partitions end."""
     committed = committed_offsets(admin, group.name)
     held = [partition for member in group.members for partition in member.partitions]
-    topics = all_topics(admin)
     known = [p for p in dict.fromkeys([*committed, *held]) if p[0] in topics and p[1] in topics[p[0]].partitions]
     return committed, list_offsets(admin, known, OffsetSpec.latest())
 
