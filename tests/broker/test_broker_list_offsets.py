@@ -207,6 +207,25 @@ def test_leader_epochs_end_where_the_next_begins(harness: Harness, version: int)
     assert epoch_end(harness, 6, version=version) == (0, -1, -1)
 
 
+def test_a_leader_knows_its_epoch_before_the_first_record_of_it(harness: Harness) -> None:
+    harness.partition("t").become(leader=NodeId(1), epoch=5, isr=(NodeId(1),))
+    assert epoch_end(harness, 5) == (0, 5, 6)
+    assert epoch_end(harness, 3) == (0, 0, 6)
+    assert ask(harness, LATEST).leader_epoch == 5
+
+
+def test_a_leader_of_an_empty_log_knows_its_epoch(harness: Harness) -> None:
+    harness.topic("empty")
+    log = harness.partition("empty").log
+    assert log.end_offset_for(0) == (0, 0)
+    assert log.latest().leader_epoch == log.earliest().leader_epoch == 0
+
+
+def test_a_follower_does_not_begin_an_epoch(harness: Harness) -> None:
+    harness.partition("t").become(leader=NodeId(2), epoch=5, isr=(NodeId(1), NodeId(2)))
+    assert harness.partition("t").log.latest_epoch == 0
+
+
 def test_leader_epochs_of_what_is_not_here(harness: Harness) -> None:
     assert epoch_end(harness, 0, partition=9) == (Error.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
     assert epoch_end(harness, 0, current=2) == (Error.UNKNOWN_LEADER_EPOCH, -1, -1)

@@ -12,10 +12,11 @@ The log decides nothing about replication. Its callers give the high watermark w
 """
 
 from bisect import bisect_right
+from contextlib import suppress
 from typing import NamedTuple
 
 from cordwood.config.topic import TopicConfig
-from cordwood.errors import CorruptData, Error, Refused
+from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.ids import NO_LEADER_EPOCH, NO_TIMESTAMP
 from cordwood.ports import Disk, FileSlice, Instant, Syncable
 from cordwood.record.batch import BatchHeader, batches, header_at, stamp
@@ -168,7 +169,7 @@ class Log:
 
     @property
     def latest_epoch(self) -> int:
-        """The leader epoch of the newest record, -1 without one."""
+        """The leader epoch of the newest record, or the one that began after it; -1 without any."""
         return self._latest_epoch
 
     @property
@@ -215,6 +216,13 @@ class Log:
             self._producers.append(header, first_offset)
         time_ms = now.wall_ms if self._rules.log_append_time else NO_TIMESTAMP
         return AppendResult(first_offset, self.end_offset - 1, time_ms, self.log_start_offset)
+
+    def begin_epoch(self, epoch: int) -> None:
+        """This broker leads from now on: what comes is of *epoch*, even if nothing does before the next one."""
+        if epoch > self._latest_epoch:
+            # The file may wait: what it lacks stands in the batches, once there are some.
+            with suppress(StorageError):
+                self._assign_epoch(epoch, self.end_offset)
 
     def append_marker(
         self, marker: EndMarker, *, producer_id: int, producer_epoch: int, leader_epoch: int, now: Instant

@@ -59,6 +59,8 @@ class Partition:
     def become(self, *, leader: NodeId, epoch: int, isr: tuple[NodeId, ...]) -> None:
         """Take the role that the metadata gives this replica."""
         self.leader, self.leader_epoch, self.isr = leader, epoch, isr
+        if leader == self.node:
+            self.log.begin_epoch(epoch)
 
     def check_leader(self, claimed_epoch: int = -1) -> None:
         """Refuse what only the leader may do, or what a client with older or newer metadata asks."""
