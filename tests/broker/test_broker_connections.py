@@ -84,7 +84,7 @@ def test_a_client_may_go_away_while_its_change_is_under_way() -> None:
         b"\0\3\0\1\0\0\0\1\xff\xff\0\0\0\7",  # an array that goes on past the end
         b"\0\3\0\1\0\0\0\1\xff\xff\xff\xff\xff\xff!",  # a byte too many
         b"\0\3\0\x63\0\0\0\1\xff\xff",  # a version of Metadata that nobody knows
-        b"\0\x08\0\2\0\0\0\1\xff\xff",  # an API that is declared and not served
+        b"\0\x26\0\1\0\0\0\1\xff\xff",  # an API that is declared and not served
         b"\x7f\x00\0\0\0\0\0\1\xff\xff",  # an API that nobody knows
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # TLS
     ],
@@ -118,7 +118,7 @@ def test_a_connection_tells_the_log_who_it_is() -> None:
 def test_the_reason_for_an_unserved_api_names_it() -> None:
     client = Harness().connect()
     client.send_bytes(b"\0\x08\0\2\0\0\0\1\xff\xff")
-    assert client.closed == "OffsetCommit version 2 is not served here"
+    assert client.closed == "CreateDelegationToken version 1 is not served here"
 
 
 def test_an_idle_connection_is_closed() -> None:

@@ -43,6 +43,8 @@ class Broker:
         self.data = data if data is not None else str(self._own_directory)
         self._settings = {
             "listeners": f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}",
+            # Tests have no crowd of members on its way to a new group, for which a broker otherwise waits a while.
+            "group.initial.rebalance.delay.ms": "0",
             **{name: _text(value) for name, value in (settings or {}).items()},
             "log.dirs": self.data,
             "node.id": str(node_id),
