@@ -48,5 +48,6 @@ def test_the_seeds_meet_every_fault() -> None:
         "alters churn.*: NONE",
         "writes to churn.*: NONE",
         "a produce request with acks=0 failed",
+        "table-0 is compacted",
     ):
         assert any(re.search(text, line) for line in lines), text

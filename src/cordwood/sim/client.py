@@ -14,7 +14,7 @@ from cordwood.sim.network import Frames, Link, Network
 from cordwood.sim.trace import Trace
 from cordwood.wire.frame import api_of, read_correlation_id, read_response, request_frame
 
-TIMEOUT_MS = 3_000
+TIMEOUT_MS = 1_500
 RECONNECT_MAX_MS = 200
 
 R = TypeVar("R")

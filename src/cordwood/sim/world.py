@@ -18,6 +18,7 @@ from cordwood.sim.consumer import Consumer
 from cordwood.sim.disk import PowerLost, SimDisk
 from cordwood.sim.driver import Driver, Machine, Odds
 from cordwood.sim.history import Era, History, LogDump, dump
+from cordwood.sim.keeper import TABLE, Keeper
 from cordwood.sim.network import Network
 from cordwood.sim.producer import Producer
 from cordwood.sim.store import SimStore
@@ -62,6 +63,7 @@ class World:
         self._power_is_off = False
         self._around = Surroundings(self._clock, self._network, random, self.trace, self.history)
         self._admin, self._producers, self._consumers = self._draw_clients()
+        self._keeper = Keeper(self._around, batches=random.randint(0, 80))
 
     @property
     def command(self) -> str:
@@ -71,6 +73,7 @@ class World:
     def _draw_clients(self) -> tuple[Admin, list[Producer], list[Consumer]]:
         random, around = self._random, self._around
         topics = {str(name): plan for name, plan in self._topics.items()}
+        topics[TABLE.topic] = 1, _draw_table(random)
         producers = [
             Producer(
                 around,
@@ -102,7 +105,12 @@ class World:
         """Live through it all. Raises ``SimulationFailed``, or whatever the broker tripped over."""
         self.trace.line("world", f"seed {self.seed}, {self._describe()}")
         self._start_broker()
-        clients: list[Admin | Producer | Consumer] = [self._admin, *self._producers, *self._consumers]
+        clients: list[Admin | Producer | Consumer | Keeper] = [
+            self._admin,
+            *self._producers,
+            *self._consumers,
+            self._keeper,
+        ]
         for client in clients:
             client.start()
         self._plan_fault()
@@ -249,6 +257,12 @@ class World:
             end = local.log.end_offset if local is not None else 0
             if end != len(log):
                 self.history.complain(f"{partition} was opened with end {end}, and its files have {len(log)} records")
+        self._check_table(driver)
+
+    def _check_table(self, driver: Driver) -> None:
+        table = driver.broker.replicas.by_name.get(TABLE.topic, {}).get(TABLE.partition)
+        for text in self._keeper.surprises(table.log if table is not None else None):
+            self.history.complain(text)
 
     # ------------------------------------------------------------------ the end
 
@@ -272,7 +286,7 @@ class World:
     def _is_finished(self) -> bool:
         if self._driver is None or not self._admin.is_done:
             return False
-        if not all(producer.is_done for producer in self._producers):
+        if not self._keeper.is_done or not all(producer.is_done for producer in self._producers):
             return False
         replicas = self._driver.broker.replicas
         return all(
@@ -302,6 +316,7 @@ class World:
         assert driver is not None
         self.history.eras[-1].logs = self._dump()
         self._check_directories(driver)
+        self._check_table(driver)
         found = violations(self.history) + self._admin.surprises(list(driver.broker.image.topics))
         if found:
             raise SimulationFailed("\n".join(found))
@@ -334,6 +349,8 @@ def _draw_settings(random: Random) -> dict[str, str]:
         "log.flush.offset.checkpoint.interval.ms": str(random.choice((100, 1_000, 60_000))),
         "log.retention.check.interval.ms": str(random.choice((500, 300_000))),
         "log.retention.ms": "-1",
+        "log.cleaner.backoff.ms": str(random.choice((150, 1_000))),
+        "log.cleaner.dedupe.buffer.size": str(random.choice((500, 128 << 20))),
     }
 
 
@@ -349,4 +366,17 @@ def _draw_topics(random: Random) -> dict[TopicName, tuple[int, dict[str, str]]]:
             },
         )
         for name, flush_messages in ((FAST, str(random.choice((5, 1 << 40)))), (SAFE, "1"))
+    }
+
+
+def _draw_table(random: Random) -> dict[str, str]:
+    """Settings of the topic that is compacted. What is acknowledged there is synced."""
+    return {
+        "cleanup.policy": "compact",
+        "flush.messages": "1",
+        "internal.segment.bytes": str(random.choice((400, 1_000))),
+        "index.interval.bytes": str(random.choice((0, 100, 4096))),
+        "min.cleanable.dirty.ratio": str(random.choice((0, 0.4))),
+        "delete.retention.ms": str(random.choice((0, 1_000))),
+        "file.delete.delay.ms": str(random.choice((0, 2_000))),
     }
