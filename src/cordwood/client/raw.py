@@ -1,0 +1,289 @@
+"""A blocking Kafka client for whole record batches: what Spark's tasks, and whoever else moves records in bulk, need.
+
+It speaks with Apache Kafka from 2.8 on and with this project's broker. There is no thread in it and it belongs to one
+thread; each process makes its own from ``RawSettings``, which can be sent anywhere. A change of leaders, a lost
+connection, a broker that is away for a while: all that is waited for, up to ``RawSettings.timeout_ms``.
+
+>>> with RawClient(RawSettings("127.0.0.1:9092")) as client:  # doctest: +SKIP
+...     latest = client.offsets({("orders", 0): LATEST})
+...     answer = client.fetch("orders", 0, 17)
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from cordwood.ports import Buffer
+from cordwood.wire.messages import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsRequestTopic,
+    DescribeLogDirsResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ListOffsetsRequest,
+    ListOffsetsRequestPartition,
+    ListOffsetsRequestTopic,
+    ListOffsetsResponse,
+)
+
+from . import raw_group
+from .raw_cluster import Cluster, PartitionMeta, TopicMeta, raise_for
+from .raw_errors import (
+    AuthenticationFailed,
+    OffsetOutOfRange,
+    RawError,
+    RequestRefused,
+    Retry,
+    Unavailable,
+    UnknownTopic,
+)
+from .raw_fetch import WAIT_MS, Fetched, Wanted, fetch_once, fetch_range
+from .raw_produce import Producing
+from .raw_settings import READ_COMMITTED, READ_UNCOMMITTED, RawSettings, Security
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "READ_COMMITTED",
+    "READ_UNCOMMITTED",
+    "AuthenticationFailed",
+    "Fetched",
+    "FoundOffset",
+    "LogDir",
+    "OffsetOutOfRange",
+    "Partition",
+    "PartitionMeta",
+    "RawClient",
+    "RawError",
+    "RawSettings",
+    "RequestRefused",
+    "Security",
+    "TopicMeta",
+    "Unavailable",
+    "UnknownTopic",
+]
+
+LATEST = -1
+EARLIEST = -2
+_CLIENT = -1
+
+Partition = tuple[str, int]
+"""A topic's name and the partition's number."""
+
+
+class FoundOffset(NamedTuple):
+    """The answer to a question for an offset; both are -1 where there is no record as young as that.
+
+    The timestamp is -1 for the latest and the earliest offset."""
+
+    offset: int
+    timestamp: int
+
+
+class LogDir(NamedTuple):
+    """Where the leader of a partition keeps it: ``path`` is one of the broker's log directories, on its machine."""
+
+    node_id: int
+    path: str
+
+
+class RawClient:
+    """See the module's text. Every method raises ``RawError`` (one of its kinds), each says in words what to do."""
+
+    def __init__(self, settings: RawSettings) -> None:
+        self.settings = settings
+        self._cluster = Cluster(settings)
+
+    def close(self) -> None:
+        self._cluster.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def check(self) -> None:
+        self._cluster.check()
+
+    @property
+    def cluster_id(self) -> str:
+        """Empty for a cluster that has none."""
+        return self._cluster.retrying("the cluster's id can not be read", lambda: self._cluster.cluster_id)
+
+    def topics(self, names: Sequence[str] | None = None, *, create: bool = False) -> dict[str, TopicMeta]:
+        """The topics of these names (None: all, internal ones too), asked anew; those that do not exist are left out.
+
+        With *create*, a broker that makes topics on demand is asked to make them, and waited for.
+        """
+
+        def attempt() -> dict[str, TopicMeta]:
+            if create:
+                return {name: self._cluster.topic(name, create=True) for name in names or ()}
+            return self._cluster.read_metadata(names)
+
+        return self._cluster.retrying("the topics can not be read", attempt)
+
+    def offsets(self, wanted: Mapping[Partition, int]) -> dict[Partition, FoundOffset]:
+        """For each partition: LATEST, EARLIEST, or the first offset whose record is not older than a time in ms.
+
+        One request for each leader. What is latest depends on ``settings.isolation``.
+        """
+        found: dict[Partition, FoundOffset] = {}
+
+        def attempt() -> None:
+            leaders = self._cluster.by_leader(p for p in wanted if p not in found)
+            requests: dict[int, object] = {
+                node: self._offsets_request({p: wanted[p] for p in partitions}) for node, partitions in leaders.items()
+            }
+            for answer in self._cluster.ask_each(requests, ListOffsetsResponse).values():
+                _take_offsets(answer, found)
+            if len(found) < len(wanted):
+                raise_for("some partitions were not answered for", 13)
+
+        self._cluster.retrying("the offsets can not be read", attempt)
+        return {partition: found[partition] for partition in wanted}
+
+    def _offsets_request(self, wanted: Mapping[Partition, int]) -> ListOffsetsRequest:
+        topics: dict[str, list[ListOffsetsRequestPartition]] = {}
+        for (topic, partition), timestamp in wanted.items():
+            _, epoch = self._cluster.leader(topic, partition)
+            entry = ListOffsetsRequestPartition(
+                partition_index=partition, current_leader_epoch=epoch, timestamp=timestamp
+            )
+            topics.setdefault(topic, []).append(entry)
+        return ListOffsetsRequest(
+            replica_id=_CLIENT,
+            isolation_level=self.settings.isolation,
+            topics=[ListOffsetsRequestTopic(name=name, partitions=entries) for name, entries in topics.items()],
+            timeout_ms=self.settings.request_timeout_ms,
+        )
+
+    def fetch(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        max_bytes: int | None = None,
+        isolation: int = READ_UNCOMMITTED,
+        wait_ms: int = WAIT_MS,
+    ) -> Fetched:
+        """Whole batches from *offset* on, at least one if there is any within *wait_ms*.
+
+        The records are valid until the client is used again.
+
+        Raises:
+            OffsetOutOfRange: the partition does not have this offset.
+            UnknownTopic: there is no such partition.
+        """
+        wanted = Wanted(topic, partition, isolation)
+        limit = max_bytes or self.settings.fetch_bytes
+        return self._cluster.retrying(
+            f"{wanted} can not be read",
+            lambda: fetch_once(self._cluster, wanted, offset, max_bytes=limit, wait_ms=wait_ms),
+        )
+
+    def fetch_range(
+        self,
+        topic: str,
+        partition: int,
+        start: int,
+        end: int,
+        *,
+        max_bytes: int | None = None,
+        isolation: int = READ_UNCOMMITTED,
+    ) -> Iterator[Fetched]:
+        """As ``fetch``, for all there is from *start* up to *end*, with the next request always under way.
+
+        *end* is not after the partition's readable end. Each answer is valid until the next one is asked for.
+        """
+        wanted = Wanted(topic, partition, isolation)
+        return fetch_range(self._cluster, wanted, start, end, max_bytes=max_bytes or self.settings.fetch_bytes)
+
+    def produce(
+        self, topic: str, batches: Mapping[int, Buffer], *, acks: int = -1, timeout_ms: int | None = None
+    ) -> dict[int, int]:
+        """Append one batch to each of several partitions; the offsets they got, by partition.
+
+        One request for each leader. Batches without a producer id may be stored twice if a connection breaks. For
+        those with one, -1 stands for an offset that the broker does not remember: the batch was stored before.
+        """
+        limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
+        producing = Producing(self._cluster, topic, batches, acks=acks, timeout_ms=limit_ms)
+        return self._cluster.retrying(f"{topic} can not be written to", producing.attempt)
+
+    def init_producer_id(self) -> tuple[int, int]:
+        """A producer id of one's own, and its epoch."""
+
+        def attempt() -> tuple[int, int]:
+            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
+            answer = self._cluster.any_connection().ask(request, InitProducerIdResponse)
+            raise_for("no producer id was given", answer.error_code)
+            return answer.producer_id, answer.producer_epoch
+
+        return self._cluster.retrying("no producer id was given", attempt)
+
+    def log_dirs(self, partitions: Iterable[Partition]) -> dict[Partition, LogDir]:
+        """Where the leaders keep these partitions. One that does not tell, or may not, is left out."""
+        wanted = list(partitions)
+
+        def attempt() -> dict[Partition, LogDir]:
+            leaders = self._cluster.by_leader(wanted)
+            requests: dict[int, object] = {node: _log_dirs_request(here) for node, here in leaders.items()}
+            answers = self._cluster.ask_each(requests, DescribeLogDirsResponse)
+            found: dict[Partition, LogDir] = {}
+            for node, answer in answers.items():
+                found.update(_log_dirs(node, answer))
+            return {partition: found[partition] for partition in wanted if partition in found}
+
+        return self._cluster.retrying("the log directories can not be read", attempt)
+
+    def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
+        """Commit a group's offsets from outside; it must have no members that commit."""
+        if offsets:
+            self._cluster.retrying(
+                f"group {group} can not commit", lambda: raw_group.commit(self._cluster, group, offsets)
+            )
+
+    def committed(self, group: str) -> dict[Partition, int]:
+        """What a group has committed; empty if there is no such group."""
+        what = f"the offsets of group {group} can not be read"
+        return self._cluster.retrying(what, lambda: raw_group.committed(self._cluster, group))
+
+
+def _take_offsets(answer: ListOffsetsResponse, found: dict[Partition, FoundOffset]) -> None:
+    trouble: Retry | UnknownTopic | None = None
+    for topic in answer.topics:
+        for part in topic.partitions:
+            name = (topic.name, part.partition_index)
+            try:
+                raise_for(f"the offsets of {name[0]}-{name[1]} can not be read", part.error_code, topic=name)
+            except (Retry, UnknownTopic) as reason:
+                trouble = trouble or reason
+            else:
+                found[name] = FoundOffset(part.offset, part.timestamp)
+    if trouble is not None:
+        raise trouble
+
+
+def _log_dirs_request(partitions: Iterable[Partition]) -> DescribeLogDirsRequest:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return DescribeLogDirsRequest(
+        topics=[DescribeLogDirsRequestTopic(topic=topic, partitions=numbers) for topic, numbers in topics.items()]
+    )
+
+
+def _log_dirs(node: int, answer: DescribeLogDirsResponse) -> dict[Partition, LogDir]:
+    return {
+        (topic.name, part.partition_index): LogDir(node, directory.log_dir)
+        for directory in answer.results
+        if not directory.error_code and directory.log_dir
+        for topic in directory.topics
+        for part in topic.partitions
+        if not part.is_future_key
+    }

@@ -1,0 +1,188 @@
+"""What the raw client needs to know, as a value that can be sent to any process.
+
+The names of settings are those of Kafka's Java client; ``of_properties`` reads them. What belongs to parts of that
+client which do not exist here (deserializers, fetchers, metrics) is not looked at.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from cordwood.errors import ConfigError
+
+PLAINTEXT = "PLAINTEXT"
+SSL = "SSL"
+SASL_PLAINTEXT = "SASL_PLAINTEXT"
+SASL_SSL = "SASL_SSL"
+PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+
+_JAAS_MODULES = ("plain.PlainLoginModule", "scram.ScramLoginModule")
+_JAAS_OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""")
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """How to prove who we are, and whom we talk to."""
+
+    protocol: str = PLAINTEXT
+    mechanism: str = ""
+    username: str = ""
+    password: str = field(default="", repr=False)
+    ca_file: str | None = None
+    """PEM; without it the system's authorities are trusted."""
+    ca_text: str | None = field(default=None, repr=False)
+    certificate_file: str | None = None
+    key_file: str | None = None
+    """Without it, the key is in the certificate's file."""
+    key_password: str | None = field(default=None, repr=False)
+    check_host: bool = True
+
+    def __post_init__(self) -> None:
+        if self.protocol not in PROTOCOLS:
+            raise ConfigError(f"security.protocol is {self.protocol!r}; choose one of {', '.join(PROTOCOLS)}")
+        if self.uses_sasl and self.mechanism not in MECHANISMS:
+            raise ConfigError(f"sasl.mechanism is {self.mechanism!r}; choose one of {', '.join(MECHANISMS)}")
+        if self.uses_sasl and not self.username:
+            raise ConfigError(
+                f"{self.protocol} needs a user: set sasl.jaas.config as for Kafka's client, or sasl.username and "
+                "sasl.password"
+            )
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.protocol in (SSL, SASL_SSL)
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self.protocol in (SASL_PLAINTEXT, SASL_SSL)
+
+
+@dataclass(frozen=True, slots=True)
+class RawSettings:
+    """Where the cluster is, and how patient to be with it."""
+
+    bootstrap: str
+    client_id: str = "cordwood"
+    request_timeout_ms: int = 30_000
+    """How long one answer may take."""
+    timeout_ms: int = 120_000
+    """How long a whole operation may take, with all its retries: a broker that is away for less is waited for."""
+    connect_timeout_ms: int = 10_000
+    retry_backoff_ms: int = 100
+    isolation: int = READ_UNCOMMITTED
+    """What ``offsets`` takes for the end of a partition: 0 the high watermark, 1 the last stable offset."""
+    fetch_bytes: int = 8 * 1024 * 1024
+    """How much one Fetch asks for."""
+    response_bytes_max: int = 1024 * 1024 * 1024
+    """Larger answers are not believed. Only a batch of that size could ask for one."""
+    security: Security = field(default_factory=Security)
+
+    def __post_init__(self) -> None:
+        addresses(self.bootstrap)
+        for name in ("request_timeout_ms", "timeout_ms", "connect_timeout_ms", "retry_backoff_ms", "fetch_bytes"):
+            if not 0 < getattr(self, name) < 2**31:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1 and less than 2^31")
+
+    @classmethod
+    def of_properties(cls, properties: Mapping[str, str]) -> Self:
+        """From the properties of a Java client, such as ``bootstrap.servers`` and ``security.protocol``.
+
+        Raises:
+            ConfigError: one of them can not be used; the text names it.
+        """
+        if "bootstrap.servers" not in properties:
+            raise ConfigError("bootstrap.servers is missing; write it as host:port, several with commas between them")
+        numbers = {
+            name: _number(properties, key)
+            for key, name in (
+                ("request.timeout.ms", "request_timeout_ms"),
+                ("default.api.timeout.ms", "timeout_ms"),
+                ("socket.connection.setup.timeout.ms", "connect_timeout_ms"),
+                ("retry.backoff.ms", "retry_backoff_ms"),
+                ("fetch.max.bytes", "fetch_bytes"),
+            )
+            if key in properties
+        }
+        level = properties.get("isolation.level", "read_uncommitted")
+        if level not in ("read_uncommitted", "read_committed"):
+            raise ConfigError(f"isolation.level is {level!r}; choose read_uncommitted or read_committed")
+        return cls(
+            bootstrap=properties["bootstrap.servers"],
+            client_id=properties.get("client.id", "cordwood"),
+            isolation=int(level == "read_committed"),
+            security=_security(properties),
+            **numbers,
+        )
+
+
+def addresses(bootstrap: str) -> list[tuple[str, int]]:
+    """The hosts and ports in a list of addresses.
+
+    >>> addresses("a:9092, [::1]:9093")
+    [('a', 9092), ('::1', 9093)]
+    """
+    found = []
+    for address in filter(None, map(str.strip, bootstrap.split(","))):
+        host, _, port = address.rpartition("://")[2].rpartition(":")
+        if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
+            raise ConfigError(f"{address} is no address; write it as host:port, such as 127.0.0.1:9092")
+        found.append((host.strip("[]"), int(port)))
+    if not found:
+        raise ConfigError("bootstrap.servers is empty; write it as host:port, several with commas between them")
+    return found
+
+
+def _number(properties: Mapping[str, str], key: str) -> int:
+    try:
+        return int(properties[key])
+    except ValueError:
+        raise ConfigError(f"{key} is {properties[key]!r}; write a whole number") from None
+
+
+def _security(properties: Mapping[str, str]) -> Security:
+    get = properties.get
+    protocol = get("security.protocol", PLAINTEXT).upper()
+    username, password = get("sasl.username", ""), get("sasl.password", "")
+    if protocol.startswith("SASL") and "sasl.jaas.config" in properties:
+        username, password = parse_jaas(properties["sasl.jaas.config"])
+    return Security(
+        protocol=protocol,
+        mechanism=get("sasl.mechanism", "GSSAPI") if protocol.startswith("SASL") else "",
+        username=username,
+        password=password,
+        ca_file=_pem(properties, "ssl.truststore") or get("ssl.ca.location"),
+        ca_text=get("ssl.truststore.certificates"),
+        certificate_file=_pem(properties, "ssl.keystore") or get("ssl.certificate.location"),
+        key_file=get("ssl.key.location"),
+        key_password=get("ssl.key.password"),
+        check_host=get("ssl.endpoint.identification.algorithm", "https").lower() not in ("", "none"),
+    )
+
+
+def _pem(properties: Mapping[str, str], store: str) -> str | None:
+    location = properties.get(f"{store}.location")
+    if location is not None and properties.get(f"{store}.type", "JKS").upper() != "PEM":
+        raise ConfigError(
+            f"{store}.location is a Java key store, which can not be read here: convert it to PEM "
+            f"(keytool -exportcert -rfc) and set {store}.type=PEM"
+        )
+    return location
+
+
+def parse_jaas(text: str) -> tuple[str, str]:
+    """User and password of a ``sasl.jaas.config``.
+
+    >>> parse_jaas('org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="b";')
+    ('a', 'b')
+    """
+    if not any(module in text for module in _JAAS_MODULES):
+        raise ConfigError(f"sasl.jaas.config needs one of the modules {' and '.join(_JAAS_MODULES)}")
+    options = {m[1]: re.sub(r"\\(.)", r"\1", m[2] or m[3] or m[4] or "") for m in _JAAS_OPTION.finditer(text)}
+    if "username" not in options or "password" not in options:
+        raise ConfigError('sasl.jaas.config needs username="…" and password="…", and a semicolon at its end')
+    return options["username"], options["password"]
