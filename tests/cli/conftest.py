@@ -11,10 +11,17 @@ from cli.runner import Outcome, Run
 from cordwood import Broker
 from cordwood.cli.main import main
 
+# Groups that wait for nobody, and members that report often.
+IMPATIENT = {
+    "group.initial.rebalance.delay.ms": 0,
+    "group.consumer.min.heartbeat.interval.ms": 200,
+    "group.consumer.heartbeat.interval.ms": 200,
+}
+
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    with Broker() as running:
+    with Broker(settings=IMPATIENT) as running:
         yield running
 
 

@@ -1,10 +1,13 @@
 """Commands as processes of their own: signals, pipes, the whole demo."""
 
+import json
 import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from cordwood import Broker
 
@@ -47,6 +50,28 @@ def test_ctrl_c_is_the_usual_way_to_end_a_consumer(broker: Broker) -> None:
     assert (process.returncode, out, err) == (0, "", "")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_member_that_is_stopped_commits_what_it_printed_and_leaves(broker: Broker, number: signal.Signals) -> None:
+    topic = f"stopped-by-{number.name}"
+    _with_records(broker, topic, 10)
+    command = [*CORDWOOD, "consume", topic, "--group", topic, "--bootstrap", broker.bootstrap]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert {process.stdout.readline() for _ in range(10)} == {f"{n}\n" for n in range(10)}
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, "", "")
+    described = subprocess.run(
+        [*CORDWOOD, "groups", "describe", topic, "--json", "--bootstrap", broker.bootstrap],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    group = json.loads(described.stdout)
+    assert (group["state"], group["members"], group["lag"]) == ("empty", [], 0)
+    assert sum(row["committed"] for row in group["partitions"]) == 10
+
+
 def test_a_reader_that_goes_away_ends_a_consumer_without_a_word(broker: Broker) -> None:
     _with_records(broker, "abandoned", 20_000)
     command = [*CORDWOOD, "consume", "abandoned", "--bootstrap", broker.bootstrap]
@@ -63,5 +88,6 @@ def test_the_demo_shows_that_nothing_is_lost() -> None:
     outcome = subprocess.run([*CORDWOOD, "demo", "--orders", "2000"], capture_output=True, text=True, check=True)
     assert "Every order came back once" in outcome.stdout
     assert outcome.stderr == ""
-    orders = [int(line.split()[3]) for line in outcome.stdout.splitlines() if re.match(r"\s+[0-3]  the ", line)]
-    assert (len(orders), sum(orders)) == (4, 2000)
+    rows = [line.split() for line in outcome.stdout.splitlines() if re.match(r"\s+[0-3]  the ", line)]
+    assert {row[0] for row in rows} == {"0", "1", "2", "3"}
+    assert sum(int(row[3]) for row in rows) == 2000
