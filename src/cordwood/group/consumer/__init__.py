@@ -3,11 +3,13 @@
 What is where: ``group``, ``member``, ``owners`` and ``subscriptions`` are the state, ``apply`` and ``records`` what is
 stored of it. ``heartbeat`` is the one request that members send; its steps are in ``joining``, ``steps``, ``target``
 (what each member shall have), ``reconcile`` (its way there) and ``patterns``. ``leaving`` has the ways out. Groups that
-change their protocol are in ``migration``, members that have not changed theirs yet in ``classic_members``.
+change their protocol are in ``migration``, members that have not changed theirs yet in ``classic_joining`` and
+``classic_members``.
 """
 
 from .apply import APPLY
-from .classic_members import classic_heartbeat, classic_join, classic_leave, classic_sync
+from .classic_joining import classic_join
+from .classic_members import classic_heartbeat, classic_leave, classic_sync
 from .describing import describe
 from .group import ConsumerGroup
 from .heartbeat import heartbeat

@@ -14,14 +14,15 @@ from .group import ConsumerGroup
 
 
 class Draft:
-    """A group to read, and records for it. *before* are records that make way for the group."""
+    """A group to read, records for it, and answers to those who wait. *before* are records that make way for it."""
 
-    __slots__ = ("_looked", "group", "original", "records")
+    __slots__ = ("_looked", "group", "original", "records", "replies")
 
     def __init__(self, original: ConsumerGroup, before: Iterable[StateRecord] = ()) -> None:
         self.original = original
         self.group = original
         self.records = list(before)
+        self.replies: list[tuple[Caller, object]] = []
         self._looked = False
 
     def write(self, *records: StateRecord) -> None:
@@ -40,7 +41,7 @@ class Draft:
         self._looked = True
 
     def outcome(self, *replies: tuple[Caller, object]) -> Outcome:
-        outcome = Outcome(self.records, list(replies))
+        outcome = Outcome(self.records, [*self.replies, *replies])
         if self._looked and self.records:
             outcome.failed = lambda refusal: self._undo(outcome, refusal)
         return outcome

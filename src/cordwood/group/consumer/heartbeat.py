@@ -11,7 +11,6 @@ takes these steps, each resting on those before it (see ``draft``):
 4. The member takes its next step towards its target.
 """
 
-from base64 import urlsafe_b64encode
 from dataclasses import replace
 
 from cordwood.config import BrokerConfig
@@ -30,7 +29,7 @@ from cordwood.wire.messages import (
 from . import migration
 from .draft import Draft
 from .group import ConsumerGroup
-from .joining import check_room, find_member
+from .joining import check_room, find_member, new_member_id
 from .leaving import leave
 from .member import JOINING, Description, Held, Member
 from .patterns import is_refresh_due
@@ -87,7 +86,7 @@ def _heartbeat(state: GroupState, request: ConsumerGroupHeartbeatRequest, caller
     config = state.config
     draft = _open(state, request, now)
     check_room(draft.group, request.member_id, config)
-    member_id = request.member_id or urlsafe_b64encode(state.new_uuid().bytes).decode().rstrip("=")
+    member_id = request.member_id or new_member_id(state)
     before = find_member(draft, member_id, request)
     changed = describe(draft, before, _described(before.description, request, caller), state, now)
     assign_if_due(draft, state, now)

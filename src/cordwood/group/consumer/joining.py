@@ -1,15 +1,22 @@
 """Whose heartbeat is it? Members are found or made, and a static member takes the place of its predecessor."""
 
+from base64 import urlsafe_b64encode
 from dataclasses import replace
 
 from cordwood.config import BrokerConfig
 from cordwood.errors import Error, Refused
+from cordwood.group.state import GroupState
 from cordwood.wire.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatRequestTopic
 
 from .draft import Draft
 from .group import ConsumerGroup
 from .member import JOINING, LEFT_FOR_A_WHILE, Held, Member
 from .records import current_record, description_record, no_member_records, target_record
+
+
+def new_member_id(state: GroupState) -> str:
+    """As Kafka writes its random ids."""
+    return urlsafe_b64encode(state.new_uuid().bytes).decode().rstrip("=")
 
 
 def check_room(group: ConsumerGroup, member_id: str, config: BrokerConfig) -> None:

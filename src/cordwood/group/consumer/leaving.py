@@ -14,6 +14,7 @@ from .draft import Draft
 from .group import ConsumerGroup
 from .joining import checked_static
 from .member import LEFT, LEFT_FOR_A_WHILE, Member, MemberState
+from .migration import can_downgrade, downgrade
 from .patterns import forget_unused
 from .records import current_record, no_member_records
 from .steps import next_epoch_if
@@ -55,6 +56,8 @@ def remove(
         draft.write(*no_member_records(group.id, member.id))
     for pattern in sorted({member.description.pattern for member in members}):
         forget_unused(draft, pattern)
+    if can_downgrade(state, draft.group.members.values()):
+        return downgrade(state, draft, now, *replies, rebalance=True)
     next_epoch_if(draft, state, condition=True)
     for member in members:
         cancel_deadlines(state, group.id, member.id)
@@ -73,10 +76,21 @@ def _timed_out(state: GroupState, key: MemberTimer, now: Instant) -> Outcome:
     if member is None:
         return Outcome()
     assert isinstance(group, ConsumerGroup)
-    if isinstance(key, RebalanceTimeout) and member.current.state is not MemberState.UNREVOKED_PARTITIONS:
+    if not _is_meant(key, member):
         return Outcome()
     state.logger.info("group %s: member %s is removed: %s", group.id, member.id, _REASONS[type(key)])
     return remove(state, group, [member], now)
+
+
+def _is_meant(key: MemberTimer, member: Member) -> bool:
+    """Deadlines of members that changed their protocol meanwhile, or did what they should, mean nothing."""
+    match key:
+        case RebalanceTimeout():
+            return member.current.state is MemberState.UNREVOKED_PARTITIONS
+        case ClassicJoin() | ClassicSync():
+            return member.is_classic
+        case _:
+            return True
 
 
 _REASONS = {

@@ -1,16 +1,181 @@
-"""Groups that change their protocol, member by member."""
+"""Groups that change their protocol while they are at work (``group.consumer.migration.policy``).
 
-from cordwood.errors import Error, Refused
+*Up*: the first member of the consumer protocol that joins a classic group makes it a consumer group. The members that
+are there stay what they are, with the partitions that they have, and the group's generation becomes its epoch. They are
+told to join again, and are served by ``classic_members`` from then on.
+
+*Down*: when all members that remain speak the classic protocol, the group is a classic group again, and rebalances.
+"""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from cordwood.coordinator.outcome import Caller, Outcome
+from cordwood.errors import Error, ProtocolError, Refused
+from cordwood.group import classic
+from cordwood.group.classic import ClassicGroup
 from cordwood.group.groups import Group
 from cordwood.group.state import GroupState
+from cordwood.group.stored import ClassicMemberMetadata, ClassicProtocol
 from cordwood.ports import Instant
 
 from .draft import Draft
-from .group import ConsumerGroup
+from .embedded import by_id, decode_assignment, decode_subscription, encode_assignment, version_of
+from .group import PROTOCOL_TYPE, ConsumerGroup
+from .loading import set_session_deadline
+from .member import Current, Description, Member
+from .records import assignment_epoch_record, current_record, description_record, epoch_record, target_record
+from .topics import metadata_hash
+
+UPGRADING = ("upgrade", "bidirectional")
+DOWNGRADING = ("downgrade", "bidirectional")
+DISABLED = "disabled"
+
+
+# ---------------------------------------------------------------------- up
 
 
 def upgraded(state: GroupState, group: Group, now: Instant) -> Draft:
-    """A classic group that a member of the consumer protocol joins."""
+    """A classic group as a consumer group, for the member that joins it. ``Refused`` if it can not be one."""
+    assert isinstance(group, ClassicGroup)
     if group.is_empty:
         return Draft(ConsumerGroup(group.id), group.tombstones())
-    raise Refused(Error.GROUP_ID_NOT_FOUND, f"Group {group.id} is a classic group.")
+    _check_upgrade(state, group)
+    try:
+        members = _members(state, group)
+    except ProtocolError as error:
+        raise _not_a_consumer_group(group, f"what its members say makes no sense: {error}") from None
+
+    draft = Draft(ConsumerGroup(group.id), group.tombstones())
+    draft.write(*(description_record(group.id, each.id, each.description) for each in members))
+    draft.write(epoch_record(group.id, group.generation, metadata_hash(state.image, draft.group.topics)))
+    draft.write(
+        *(target_record(group.id, each.id, _shall_have(each)) for each in members),
+        assignment_epoch_record(group.id, group.generation, 0),
+        *(current_record(group.id, each.id, each.current) for each in members),
+    )
+    turn = classic.Turn(state, group, now)
+    turn.release(Error.REBALANCE_IN_PROGRESS)
+    draft.replies += turn.outcome.replies
+    for member in members:
+        set_session_deadline(state, group.id, member, now)
+    return draft
+
+
+def _check_upgrade(state: GroupState, group: ClassicGroup) -> None:
+    config = state.config
+    if config.group_consumer_migration_policy not in UPGRADING:
+        raise _not_a_consumer_group(group, "its protocol may not be changed")
+    if not group.is_of_consumers:
+        raise _not_a_consumer_group(group, "its members are not consumers")
+    if len(group.roster) > config.group_consumer_max_size:
+        raise _not_a_consumer_group(group, "it has too many members")
+
+
+def _not_a_consumer_group(group: ClassicGroup, why: str) -> Refused:
+    return Refused(Error.GROUP_ID_NOT_FOUND, f"Group {group.id} can not become a consumer group: {why}.")
+
+
+def _members(state: GroupState, group: ClassicGroup) -> list[Member]:
+    taken: set[tuple[UUID, int]] = set()
+    return [_member(state, group, each, taken) for each in group.roster.members.values()]
+
+
+def _member(state: GroupState, group: ClassicGroup, member: classic.Member, taken: set[tuple[UUID, int]]) -> Member:
+    """*taken* are the partitions of the members before it: should two claim one, it is the first one's."""
+    subscription = decode_subscription(member.metadata(group.protocol) or next(iter(member.protocols.values())))
+    assignment = decode_assignment(member.assignment)
+    if assignment.user_data:
+        raise _not_a_consumer_group(group, "its members have an assignor of their own")
+    named = {each.topic: each.partitions for each in assignment.assigned_partitions}
+    assigned: dict[UUID, dict[int, int]] = {}
+    for topic_id, partitions in by_id(named, state.image).items():
+        for partition in partitions:
+            if (topic_id, partition) not in taken:
+                taken.add((topic_id, partition))
+                assigned.setdefault(topic_id, {})[partition] = group.generation
+    description = Description(
+        instance_id=member.instance_id,
+        rack_id=subscription.rack_id or None,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        topics=frozenset(subscription.topics),
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        classic=classic_metadata(member.session_timeout_ms, member.protocols),
+    )
+    return Member(member.id, description, Current(group.generation, group.generation, assigned=assigned))
+
+
+def classic_metadata(session_timeout_ms: int, protocols: dict[str, bytes]) -> ClassicMemberMetadata:
+    return ClassicMemberMetadata(
+        session_timeout_ms=session_timeout_ms,
+        supported_protocols=[ClassicProtocol(name=name, metadata=metadata) for name, metadata in protocols.items()],
+    )
+
+
+def _shall_have(member: Member) -> dict[UUID, frozenset[int]]:
+    return {topic_id: frozenset(partitions) for topic_id, partitions in member.current.assigned.items()}
+
+
+# ---------------------------------------------------------------------- down
+
+
+def can_downgrade(state: GroupState, members: Collection[Member]) -> bool:
+    """Shall a group that has these members, and no others, be a classic group?"""
+    config = state.config
+    return (
+        0 < len(members) <= config.group_max_size
+        and config.group_consumer_migration_policy in DOWNGRADING
+        and all(member.is_classic for member in members)
+    )
+
+
+def downgrade(
+    state: GroupState, draft: Draft, now: Instant, *replies: tuple[Caller, object], rebalance: bool
+) -> Outcome:
+    """Let the group in *draft*, all of whose members speak the classic protocol, be a classic group.
+
+    Like every classic group it is put in its place at once, and taken out again if its record can not be written. What
+    was drafted is in that record: of the consumer group, there is only its end to be written.
+    """
+    consumer_group, original = draft.group, draft.original
+    group = ClassicGroup.of_members(
+        consumer_group.id,
+        consumer_group.epoch,
+        [_classic_member(state, consumer_group, each) for each in consumer_group.members.values()],
+        now,
+        PROTOCOL_TYPE,
+    )
+    turn = classic.Turn(state, group, now)
+    turn.outcome.records += [*original.tombstones(), group.propose()]
+    turn.outcome.replies += replies
+    state.groups[group.id] = group
+    classic.start_sessions(turn)
+    if rebalance:
+        classic.prepare(turn, "no member speaks the consumer protocol any more")
+    turn.outcome.failed = lambda refusal: _undo(turn, original, refusal)
+    return turn.outcome
+
+
+def _undo(turn: classic.Turn, original: ConsumerGroup, refusal: Refused) -> None:
+    turn.forget()
+    turn.state.groups[original.id] = original
+    for caller, _ in turn.outcome.replies:
+        caller.refuse(refusal)
+
+
+def _classic_member(state: GroupState, group: ConsumerGroup, member: Member) -> classic.Member:
+    description = member.description
+    assert description.classic is not None
+    protocols = {each.name: each.metadata for each in description.classic.supported_protocols}
+    version = version_of(next(iter(protocols.values())))
+    return classic.Member(
+        id=member.id,
+        instance_id=description.instance_id,
+        client_id=description.client_id,
+        client_host=description.client_host,
+        rebalance_timeout_ms=description.rebalance_timeout_ms,
+        session_timeout_ms=description.classic.session_timeout_ms,
+        protocols=protocols,
+        assignment=encode_assignment(group.target(member.id), state.image, version),
+    )
