@@ -3,25 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Final
-
-from cordwood.wire import messages as m
 
 from .brokers import Broker
 from .clients import create_topic, delete_topic
 from .groups_classic import ClassicGroup
 from .groups_commit import CommitRow
 from .groups_consumer import ConsumerGroup
-from .groups_wires import Wires, pause, request
+from .groups_wires import Wires, find_coordinators
 from .metrics import ASSIGNED, Metric
 from .rows import Row
 from .scale import Scale
-
-FIND_VERSION: Final = 4
-FETCH_VERSION: Final = 9
-# As many as make it sure that every partition of the offsets' topic is the home of one.
-GROUPS_ASKED: Final = 1000
-POLL_S: Final = 0.1
 
 
 @dataclass(slots=True)
@@ -48,7 +39,7 @@ class RebalanceRow:
         return "classic" if self.kind is ClassicGroup else "consumer"
 
     def prepare(self, broker: Broker) -> None:
-        find_coordinator(broker)
+        find_coordinators(broker.port)
         create_topic(broker, self._topic, partitions=self.members)
         self._rebalances_s(broker, self.warm_up_turns)
 
@@ -70,18 +61,6 @@ class RebalanceRow:
     @property
     def _topic(self) -> str:
         return f"bench-{self.key}"
-
-
-def find_coordinator(broker: Broker) -> None:
-    """Wait until every group has a coordinator: the topic of their offsets comes into being with the first question."""
-    find = request(m.FindCoordinatorRequest(key_type=0, coordinator_keys=["bench"]), FIND_VERSION)
-    anybody = [m.OffsetFetchRequestGroup(group_id=f"bench-{n}", topics=None) for n in range(GROUPS_ASKED)]
-    fetch = request(m.OffsetFetchRequest(groups=anybody), FETCH_VERSION)
-    with Wires(broker.port, 1) as wires:
-        while any(c.error_code for c in wires.ask(0, find, m.FindCoordinatorResponse, FIND_VERSION).coordinators):
-            pause(POLL_S)
-        while any(group.error_code for group in wires.ask(0, fetch, m.OffsetFetchResponse, FETCH_VERSION).groups):
-            pause(POLL_S)
 
 
 def group_rows(scale: Scale) -> list[Row]:

@@ -16,7 +16,7 @@ from cordwood.wire.frame import response_frame
 from .brokers import Broker
 from .clients import create_topic, delete_topic
 from .groups_classic import ClassicGroup
-from .groups_wires import Wires, request
+from .groups_wires import Wires, find_coordinators, request
 from .metrics import COMMIT_CPU, COMMIT_RATE, Metric
 from .raw import RawError
 
@@ -107,6 +107,7 @@ class CommitRow:
     _rounds: int = field(default=0)
 
     def prepare(self, broker: Broker) -> None:
+        find_coordinators(broker.port)
         create_topic(broker, TOPIC, partitions=PARTITIONS)
         self._measure(broker, self.warm_up_s)
 

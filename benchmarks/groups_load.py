@@ -14,8 +14,7 @@ from cordwood.wire import read_response
 
 from .brokers import SIDES, Broker
 from .clients import create_topic
-from .groups import find_coordinator
-from .groups_wires import Wires, check, pause, request
+from .groups_wires import Wires, check, find_coordinators, pause, request
 from .metrics import LOADED, LOADED_RSS, MB
 from .processes import Processes
 from .raw import RawError
@@ -60,7 +59,7 @@ def _name(number: int) -> str:
 def _fill(broker: Broker) -> None:
     """Commit for all groups as clients do that are in none: nobody has to join for it."""
     create_topic(broker, TOPIC, partitions=PARTITIONS)
-    find_coordinator(broker)
+    find_coordinators(broker.port)
     with Wires(broker.port, CONNECTIONS) as wires:
         left = iter(range(GROUPS))
         under_way = 0

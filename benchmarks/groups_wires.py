@@ -23,6 +23,12 @@ CLIENT: Final = "bench"
 BACKLOG: Final = 25
 METADATA_VERSION: Final = 1
 
+FIND_VERSION: Final = 4
+FETCH_VERSION: Final = 9
+# As many as make it sure that every partition of the offsets' topic is the home of one.
+GROUPS_ASKED: Final = 1000
+POLL_S: Final = 0.1
+
 M = TypeVar("M")
 
 
@@ -109,3 +115,15 @@ def pause(seconds: float) -> None:
 def check(error: int, what: str) -> None:
     if error != 0:
         raise RawError(f"{what} was answered with error {error}")
+
+
+def find_coordinators(port: int) -> None:
+    """Wait until every group has a coordinator: the topic of their offsets comes into being with the first question."""
+    find = request(m.FindCoordinatorRequest(key_type=0, coordinator_keys=["bench"]), FIND_VERSION)
+    anybody = [m.OffsetFetchRequestGroup(group_id=f"bench-{n}", topics=None) for n in range(GROUPS_ASKED)]
+    fetch = request(m.OffsetFetchRequest(groups=anybody), FETCH_VERSION)
+    with Wires(port, 1) as wires:
+        while any(c.error_code for c in wires.ask(0, find, m.FindCoordinatorResponse, FIND_VERSION).coordinators):
+            pause(POLL_S)
+        while any(group.error_code for group in wires.ask(0, fetch, m.OffsetFetchResponse, FETCH_VERSION).groups):
+            pause(POLL_S)
