@@ -27,6 +27,7 @@ from .joining import checked_static
 from .leaving import remove
 from .loading import set_session_deadline
 from .member import Member, MemberState
+from .target import is_due
 
 PROTOCOL_NAMED_FROM_VERSION = 5
 SEVERAL_LEAVE_FROM_VERSION = 3
@@ -39,7 +40,7 @@ def classic_sync(state: GroupState, request: SyncGroupRequest, caller: Caller, n
     group = _group(state, request.group_id)
     member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     _check_protocol(member, request, caller)
-    if group.epoch > member.current.epoch and member.current.state is not MemberState.UNREVOKED_PARTITIONS:
+    if group.assignment_epoch > member.current.epoch and member.current.state is not MemberState.UNREVOKED_PARTITIONS:
         _expect_join(state, group, member, now)
         raise Refused(Error.REBALANCE_IN_PROGRESS)
     state.deadlines.cancel(ClassicSync(group.id, member.id))
@@ -75,14 +76,14 @@ def classic_heartbeat(state: GroupState, request: HeartbeatRequest, caller: Call
     group = _group(state, request.group_id)
     member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     set_session_deadline(state, group.id, member, now)
-    if not _has_step_to_take(group, member):
+    if not _has_step_to_take(group, member) and not _must_assign(state, group, now):
         return answer(caller, HeartbeatResponse())
     _expect_join(state, group, member, now)
     return answer(caller, HeartbeatResponse(error_code=Error.REBALANCE_IN_PROGRESS))
 
 
 def _has_step_to_take(group: ConsumerGroup, member: Member) -> bool:
-    if member.current.epoch < group.epoch:
+    if member.current.epoch < group.assignment_epoch:
         return True
     match member.current.state:
         case MemberState.UNREVOKED_PARTITIONS:
@@ -91,6 +92,17 @@ def _has_step_to_take(group: ConsumerGroup, member: Member) -> bool:
             return not _waits_for_others(group, member)
         case _:
             return False
+
+
+def _must_assign(state: GroupState, group: ConsumerGroup, now: Instant) -> bool:
+    """Is there something to share out anew that nobody else will see to?
+
+    Members of the consumer protocol do at their heartbeats. There may be none: the policy may not let the group go back.
+    """
+    if group.subscriptions.classic_members < len(group.members):
+        return False
+    interval_ms = state.config.group_consumer_assignment_interval_ms
+    return group.topics_changed or is_due(group, interval_ms, now.wall_ms)
 
 
 def _waits_for_others(group: ConsumerGroup, member: Member) -> bool:

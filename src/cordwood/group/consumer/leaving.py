@@ -39,9 +39,13 @@ def leave(state: GroupState, request: ConsumerGroupHeartbeatRequest, caller: Cal
 
 
 def _leave_for_a_while(state: GroupState, group: ConsumerGroup, member: Member) -> Draft:
-    """It keeps its partitions, and is removed like everyone else if it is not back before its session times out."""
+    """It keeps its partitions, and is removed like everyone else if it is not back before its session times out.
+
+    Since when it has had them means nothing to its successor, whose epochs begin anew.
+    """
     draft = Draft(group)
-    away = replace(member.current, epoch=LEFT_FOR_A_WHILE, revoking={})
+    kept = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.current.assigned.items()}
+    away = replace(member.current, epoch=LEFT_FOR_A_WHILE, assigned=kept, revoking={})
     draft.write(current_record(group.id, member.id, away))
     state.deadlines.cancel(RebalanceTimeout(group.id, member.id))
     return draft

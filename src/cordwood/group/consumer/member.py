@@ -148,7 +148,7 @@ def _held(topics: list[CurrentTopicPartitions], member_epoch: int) -> Held:
     for topic in topics:
         epochs = topic.assignment_epochs
         if epochs is None or len(epochs) != len(topic.partitions):
-            epochs = [member_epoch] * len(topic.partitions)
+            epochs = [max(member_epoch, 0)] * len(topic.partitions)
         held.setdefault(topic.topic_id, {}).update(zip(topic.partitions, epochs, strict=True))
     return {topic_id: partitions for topic_id, partitions in held.items() if partitions}
 
