@@ -88,7 +88,7 @@ class Partition:
     def sync_due(self) -> bool:
         """Must what was appended be synced before anybody reads it?"""
         log = self.log
-        return log.unflushed_messages >= log.config.flush_messages
+        return log.end_offset - log.recovery_point >= log.config.flush_messages
 
     def commit(self, offset: int) -> None:
         """Move the high watermark, and tell those who wait for it."""

@@ -42,6 +42,7 @@ PRODUCER_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 """The attribute bits that a batch from a client may have set (control is refused by its own rule)."""
 
 _unpack_header = HEADER.unpack_from
+_new_tuple = tuple.__new__  # what ``_make`` does, without a call and a check that the format makes needless
 _put_offset = Struct(">q").pack_into
 stamp = Struct(">qii").pack_into
 """``stamp(batch, 0, base_offset, length, leader_epoch)`` gives a batch its place in the log; the length it has already.
@@ -130,7 +131,7 @@ def header_at(data: Buffer, position: int = 0) -> BatchHeader:
     """The header of the batch that begins at *position*; the batch itself may go on past the end of *data*."""
     if len(data) - position < HEADER_SIZE:
         raise CorruptData(f"{len(data) - position} bytes are too few for the header of a batch")
-    header = BatchHeader._make(_unpack_header(data, position))
+    header = _new_tuple(BatchHeader, _unpack_header(data, position))
     if header.magic != MAGIC:
         raise CorruptData(f"record format {header.magic}, expected {MAGIC}")
     if header.length < HEADER_SIZE - LENGTH_END:
@@ -183,13 +184,13 @@ def produced_batch(data: memoryview) -> BatchHeader:
     size = len(data)
     if size < HEADER_SIZE:
         raise _not_a_batch(data)
-    header = BatchHeader._make(_unpack_header(data))
-    (_, length, _, magic, crc, attributes, delta, _, _, producer_id, epoch, sequence, count) = header
+    header = _new_tuple(BatchHeader, _unpack_header(data))
+    (base_offset, length, _, magic, crc, attributes, delta, _, _, producer_id, epoch, sequence, count) = header
     if magic != MAGIC or length + LENGTH_END != size:
         raise _not_a_batch(data)
     if crc32c(data[ATTRIBUTES_AT:]) != crc:
         raise Refused(Error.CORRUPT_MESSAGE, "The checksum of the record batch does not match its bytes.")
-    if header.base_offset or count <= 0 or delta != count - 1:
+    if base_offset or count <= 0 or delta != count - 1:
         raise _invalid_offsets(header)
     if attributes & ~PRODUCER_ATTRIBUTES or attributes & CODEC_MASK > CODEC_MAX:
         raise _invalid_attributes(attributes)
