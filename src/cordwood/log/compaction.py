@@ -26,9 +26,9 @@ from .names import CLEANED, LOG, OFFSET_INDEX, TIME_INDEX
 from .scan import whole_batches
 from .segment import RELATIVE_OFFSET_MAX, Segment
 
-_PAUSE_BYTES = 64 * 1024
-_PAUSE_BATCHES = 64
-"""After so much work others get their turn: about a millisecond."""
+_PAUSE_EFFORT = 512
+"""After so much work others get their turn: about a millisecond. A record is one, a batch is eight, and so are 1,024
+bytes."""
 
 
 class Limits(NamedTuple):
@@ -145,7 +145,7 @@ class Compaction:
             for header, batch in self._batches(source):
                 if header.last_offset >= self.first_dirty and not self._map_batch(header, batch, transactions):
                     return
-                if pace.is_due(header.size):
+                if pace.is_due(header.size, header.record_count):
                     yield pace.take()
             keys.end = source.end_offset
 
@@ -155,9 +155,11 @@ class Compaction:
         if not header.is_control and not transactions.is_aborted(header):
             if not keys.has_room(header.record_count):
                 return False
-            with suppress(CorruptData):  # of records that make no sense, see the filter
+            try:
                 body = body_of(batch, header, limit=self._decompressed_bytes_max)
                 keys.add(spans(body, header), header.base_offset)
+            except CorruptData:  # records that make no sense: they stay, and nothing else goes because of them
+                pass
         keys.end = header.next_offset
         return True
 
@@ -205,7 +207,7 @@ class Compaction:
                 left = leaves.left_of(header, batch, ends_segment=ends_segment)
                 if left is not None:
                     draft.add(header if left is batch else header_at(left), left)
-                if pace.is_due(header.size + len(left or b"")):
+                if pace.is_due(header.size + len(left or b""), header.record_count):
                     yield pace.take()
             self.bytes_read += source.size
         self.swaps.append(Swap([source.segment for source in group], draft.finish()))
@@ -230,19 +232,20 @@ class Compaction:
 class Pace:
     """Tells when others should have their turn."""
 
-    __slots__ = ("_batches", "_bytes")
+    __slots__ = ("_bytes", "_effort")
 
     def __init__(self) -> None:
-        self._bytes = self._batches = 0
+        self._bytes = self._effort = 0
 
-    def is_due(self, size: int) -> bool:
-        """One more batch of that size is dealt with: is it time for a pause?"""
+    def is_due(self, size: int, record_count: int) -> bool:
+        """One more batch is dealt with: is it time for a pause?"""
         self._bytes += size
-        self._batches += 1
-        return self._bytes >= _PAUSE_BYTES or self._batches >= _PAUSE_BATCHES
+        self._effort += 8 + size // 128 + record_count
+        return self._effort >= _PAUSE_EFFORT
 
     def take(self) -> int:
-        size, self._bytes, self._batches = self._bytes, 0, 0
+        """The bytes since the last pause."""
+        size, self._bytes, self._effort = self._bytes, 0, 0
         return size
 
 

@@ -13,6 +13,7 @@ from cordwood.ids import NO_TIMESTAMP
 from cordwood.ports import Buffer
 
 from .batch import (
+    CODEC_MASK,
     CONTROL,
     DELETE_HORIZON,
     HEADER_SIZE,
@@ -88,6 +89,8 @@ def spans(body: bytes, header: BatchHeader) -> list[RecordSpan]:
 
 def body_of(batch: Buffer, header: BatchHeader, *, limit: int) -> bytes:
     """What a whole batch holds after its header, decompressed."""
+    if not header.attributes & CODEC_MASK:
+        return bytes(batch[HEADER_SIZE : header.size])
     return bytes(decompress(header.codec, memoryview(batch)[HEADER_SIZE : header.size], limit))
 
 
