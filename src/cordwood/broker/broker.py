@@ -240,6 +240,7 @@ class Broker:
         self.image.check()
         self.sessions.check()
         self.replicas.check()
+        self.compactor.check()
         self.groups.check()
         for connection in self.connections.values():
             connection.check()

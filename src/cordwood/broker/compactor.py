@@ -59,6 +59,11 @@ class Compactor:
             self._swap_in(broker, partition, compaction)
         self._go_on(broker)
 
+    def check(self) -> None:
+        running = self._running
+        assert running is None or running.partition not in self._failed, "what failed is left alone"
+        assert running is None or running.token == self._count, "one at a time"
+
     def _go_on(self, broker: "Broker") -> None:
         """Begin with the log that needs it most; if none does, rest."""
         assert self._running is None, "one at a time"

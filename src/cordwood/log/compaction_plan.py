@@ -76,10 +76,4 @@ def _count_old_enough(segments: tuple[Segment, ...], newest_ms: int) -> int:
 
 
 def _is_overdue(segments: tuple[Segment, ...], since_ms: int) -> bool:
-    return since_ms > 0 and any(0 < _first_timestamp(segment) < since_ms for segment in segments)
-
-
-def _first_timestamp(segment: Segment) -> int:
-    timestamp = segment.first_timestamp
-    segment.release_file()  # there may be thousands
-    return timestamp
+    return since_ms > 0 and any(0 < segment.first_timestamp < since_ms for segment in segments)

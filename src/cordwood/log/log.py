@@ -481,6 +481,7 @@ class Log:
         assert self._active is self._segments[-1], "the last segment is the active one"
         assert self._bases[0] <= self.log_start_offset <= self.end_offset, "the log starts in it and before its end"
         assert self.recovery_point <= self.end_offset, "what is synced was written"
+        assert self.cleaned_to <= self.end_offset, "what is compacted was written"
         assert self.unsynced_from <= self._bases[-1], "the active segment is never wholly synced"
         assert self._producers.end_offset == self.end_offset, "producers are known up to the end"
         for number, segment in enumerate(self._segments):
