@@ -1,5 +1,6 @@
 """When offsets are forgotten, and groups with them (KIP-211)."""
 
+from cordwood.config import BrokerConfig
 from cordwood.errors import Error, Refused
 from cordwood.group.offsets import slices
 from cordwood.group.stored import GroupMetadataKey
@@ -167,11 +168,9 @@ def test_what_can_not_be_written_waits() -> None:
     assert driver.offsets() == {}
 
 
-def test_a_round_that_is_not_over_begins_again() -> None:
-    driver = OffsetsDriver(**{**SETTINGS, "offsets_retention_check_interval_ms": 1})
-    for number in range(3 * slices.SLICE_LOOKS):
-        driver.state.groups_to_expire.append(f"gone-{number}")
-    driver.committed({("t", 0): 5})
-    driver.advance(5)
-    assert driver.state.groups_to_expire == []
-    assert driver.offsets() == {("t", 0): 5}
+def test_a_round_that_takes_longer_than_the_interval_reaches_every_group() -> None:
+    driver = OffsetsDriver(**{**SETTINGS, "offsets_retention_check_interval_ms": RETENTION_MS})
+    driver.write_offsets([f"group-{number}" for number in range(3 * slices.SLICE_LOOKS)], partitions=1)
+    driver.config = BrokerConfig.parse({"offsets.retention.minutes": "10", "offsets.retention.check.interval.ms": "1"})
+    driver.advance(RETENTION_MS + 20)
+    assert not driver.state.groups

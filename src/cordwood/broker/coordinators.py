@@ -22,6 +22,7 @@ from cordwood.group.stored import OFFSETS_TOPIC
 from cordwood.ids import NodeId, TopicName
 from cordwood.partition.partition import Partition
 from cordwood.ports import Instant, StoreOp
+from cordwood.record.batch import Codec
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
@@ -191,6 +192,7 @@ class GroupCoordinator:
             broker.logger,
             record_bytes_max=broker.config.max_decompressed_message_bytes,
             want_sync=lambda partition: _sync(broker, partition),
+            codec=Codec(broker.config.offsets_topic_compression_codec),
         )
         found = self._shards[index] = GroupShard(shard, machine)
         self._loading.append(found)

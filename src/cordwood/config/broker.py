@@ -31,6 +31,7 @@ from .setting import (
     Str,
     Value,
     at_least,
+    between,
     each_of,
     one_of,
     setting,
@@ -311,34 +312,35 @@ class BrokerConfig:
     # Groups and their offsets
 
     offset_metadata_max_bytes: Int = setting(
-        default=4096, later=True, doc="The largest note that a client may attach to an offset."
+        default=4096, doc="The largest note that a client may attach to an offset."
     )
     offsets_commit_timeout_ms: Int = setting(
         default=5000, check=at_least(1), later=True, doc="How long a commit waits for its replicas."
     )
     offsets_load_buffer_size: Int = setting(
-        default=5 << 20, check=at_least(1), later=True, doc="How much is read at once while offsets are loaded."
+        default=5 << 20,
+        check=at_least(1),
+        doc="Accepted; offsets are loaded in small slices, so that others are served meanwhile.",
     )
     offsets_retention_minutes: Int = setting(
-        default=10_080, check=at_least(1), later=True, doc="How long offsets outlive the last member of their group."
+        default=10_080, check=at_least(1), doc="How long offsets outlive the last member of their group."
     )
     offsets_retention_check_interval_ms: Long = setting(
-        default=600_000, check=at_least(1), later=True, doc="How often old offsets are looked for."
+        default=600_000, check=at_least(1), doc="How often old offsets are looked for."
     )
     offsets_topic_num_partitions: Int = setting(
-        default=50, check=at_least(1), later=True, doc="Partitions of the internal topic that holds offsets."
+        default=50, check=at_least(1), doc="Partitions of the internal topic that holds offsets."
     )
     offsets_topic_replication_factor: Short = setting(
         default=3,
         check=at_least(1),
-        later=True,
         doc="Replicas of the internal topic that holds offsets; as many as there are brokers, at most.",
     )
     offsets_topic_segment_bytes: Int = setting(
-        default=100 << 20, check=at_least(1), later=True, doc="Segment size of the internal topic that holds offsets."
+        default=100 << 20, check=at_least(1), doc="Segment size of the internal topic that holds offsets."
     )
     offsets_topic_compression_codec: Int = setting(
-        default=0, later=True, doc="Compression of the internal topic that holds offsets, by code."
+        default=0, check=between(0, 4), doc="Compression of the internal topic that holds offsets, by code."
     )
     group_initial_rebalance_delay_ms: Int = setting(
         default=3000, later=True, doc="How long a new group waits for more members."

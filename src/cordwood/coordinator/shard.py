@@ -20,7 +20,7 @@ from cordwood.coordinator.outcome import Caller, Outcome, StateRecord
 from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.partition.partition import Partition
 from cordwood.ports import Instant, Logger
-from cordwood.record.batch import batches
+from cordwood.record.batch import Codec, batches
 from cordwood.record.build import Record, build, records
 
 LOAD_SLICE_BYTES = 64 << 10
@@ -70,6 +70,7 @@ class Shard:
         *,
         record_bytes_max: int,
         want_sync: Callable[[Partition], None],
+        codec: Codec = Codec.NONE,
     ) -> None:
         self.partition = partition
         self.machine = machine
@@ -79,6 +80,7 @@ class Shard:
         self._logger = logger
         self._record_bytes_max = record_bytes_max
         self._want_sync = want_sync
+        self._codec = codec
         self._waiting: deque[tuple[int, Outcome]] = deque()
 
     # ------------------------------------------------------------------ loading
@@ -155,7 +157,7 @@ class Shard:
 
     def _append(self, changes: Sequence[StateRecord], now: Instant) -> None:
         encoded = map(self.machine.encode, changes)
-        batch = build([Record(n, now.wall_ms, key, value) for n, (key, value) in enumerate(encoded)])
+        batch = build([Record(n, now.wall_ms, key, value) for n, (key, value) in enumerate(encoded)], codec=self._codec)
         partition = self.partition
         if len(batch) > partition.log.config.max_message_bytes:
             raise Refused(Error.RECORD_LIST_TOO_LARGE, f"{len(batch)} bytes are too much for one change of a group.")

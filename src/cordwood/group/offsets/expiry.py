@@ -30,8 +30,11 @@ def loaded(state: GroupState, now: Instant) -> Outcome:
 
 
 def _begin(state: GroupState, key: OffsetsExpiry, now: Instant) -> Outcome:
-    """A new round. If the last one has not ended yet, it begins again."""
+    """A new round, unless the last one has not ended yet."""
     state.deadlines.set(key, now.mono_ms + state.config.offsets_retention_check_interval_ms)
+    if state.groups_to_expire:
+        assert OffsetsExpiryGoesOn() in state.deadlines
+        return Outcome()
     state.groups_to_expire = list(state.groups)
     return _go_on(state, OffsetsExpiryGoesOn(), now)
 
