@@ -1,4 +1,4 @@
-"""Commits as fast as a broker takes them: 50 members of 10 groups, a few commits of each on their way.
+"""Commits as fast as a broker takes them: 50 members of 10 groups, each for its partition, a few of each on their way.
 
 Every request is made once, as bytes, and sent over and over with other numbers in it. Answers are compared as bytes
 too: all of a member's are the same but for the id of the request that they belong to.
@@ -25,7 +25,6 @@ COMMIT: Final = 8
 VERSION: Final = 9
 GROUPS: Final = 10
 MEMBERS: Final = 5
-PARTITIONS: Final = 4
 IN_FLIGHT: Final = 5
 
 # Where the number of a request and that of its answer lie in their frames.
@@ -35,22 +34,19 @@ MARK: Final = 0x5A5A_5A5A_5A5A
 
 
 class Committer:
-    """One member's requests, of which the numbers change from one to the next: request id, and offsets."""
+    """One member's requests, of which the numbers change from one to the next: request id and offset."""
 
     def __init__(self, group: ClassicGroup, member: int) -> None:
-        partitions = [
-            m.OffsetCommitRequestPartition(partition_index=index, committed_offset=MARK, committed_metadata="")
-            for index in range(PARTITIONS)
-        ]
+        held = m.OffsetCommitRequestPartition(partition_index=member, committed_offset=MARK, committed_metadata="")
         wanted = m.OffsetCommitRequest(
             group_id=group.name,
             generation_id_or_member_epoch=group.generation,
             member_id=group.ids[member],
-            topics=[m.OffsetCommitRequestTopic(name=group.topic, partitions=partitions)],
+            topics=[m.OffsetCommitRequestTopic(name=group.topic, partitions=[held])],
         )
         self._frame = bytearray(request(wanted, VERSION))
-        self._places = _places(bytes(self._frame), MARK.to_bytes(8, "big"))
-        self._answer = bytearray(_answer(group.topic))
+        self._offset_at = self._frame.index(MARK.to_bytes(8, "big"))
+        self._answer = bytearray(_answer(group.topic, member))
         self._sent = 0
         self._answered = 0
         self._rest = b""
@@ -60,8 +56,7 @@ class Committer:
         for _ in range(count):
             self._sent += 1
             struct.pack_into(">i", self._frame, REQUEST_ID_AT, self._sent)
-            for place in self._places:
-                struct.pack_into(">q", self._frame, place, self._sent)
+            struct.pack_into(">q", self._frame, self._offset_at, self._sent)
             frames.append(bytes(self._frame))
         return b"".join(frames)
 
@@ -83,15 +78,9 @@ class Committer:
         return self._sent - self._answered
 
 
-def _places(frame: bytes, mark: bytes) -> list[int]:
-    places = [place for place in range(len(frame)) if frame.startswith(mark, place)]
-    assert len(places) == PARTITIONS
-    return places
-
-
-def _answer(topic: str) -> bytes:
-    partitions = [m.OffsetCommitResponsePartition(partition_index=index) for index in range(PARTITIONS)]
-    answer = m.OffsetCommitResponse(topics=[m.OffsetCommitResponseTopic(name=topic, partitions=partitions)])
+def _answer(topic: str, partition: int) -> bytes:
+    fine = m.OffsetCommitResponsePartition(partition_index=partition)
+    answer = m.OffsetCommitResponse(topics=[m.OffsetCommitResponseTopic(name=topic, partitions=[fine])])
     (frame,) = response_frame(correlation_id=0, api_key=COMMIT, api_version=VERSION, message=answer)
     assert isinstance(frame, bytes)
     return frame
@@ -108,7 +97,7 @@ class CommitRow:
 
     def prepare(self, broker: Broker) -> None:
         find_coordinators(broker.port)
-        create_topic(broker, TOPIC, partitions=PARTITIONS)
+        create_topic(broker, TOPIC, partitions=MEMBERS)
         self._measure(broker, self.warm_up_s)
 
     def measure(self, broker: Broker) -> Mapping[str, float]:
