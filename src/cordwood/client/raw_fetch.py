@@ -228,7 +228,7 @@ def whole_batches(data: memoryview, offset: int, up_to: int = 2**63 - 1) -> tupl
     """
     position, size, next_offset = 0, len(data), offset
     unpack = _WALK.unpack_from
-    while size - position >= HEADER_SIZE:
+    while size - position >= HEADER_SIZE and next_offset < up_to:
         base_offset, length, magic, last_delta = unpack(data, position)
         if magic != MAGIC:
             raise CorruptData(f"record format {magic}, where only {MAGIC} (of Kafka 0.11 and later) can be read")

@@ -1,0 +1,29 @@
+"""What the parts of the source hand to each other: which offsets are wanted, and the bytes they lie in."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cordwood.ports import Buffer
+
+
+class Range(NamedTuple):
+    """Offsets of one partition, from ``start`` up to and without ``end``."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}, offsets {self.start} to {self.end}"
+
+
+class Chunk(NamedTuple):
+    """Whole record batches, one after the other, valid until the next chunk is asked for.
+
+    They may hold more than was wanted, before and after it. ``aborted`` names the aborted transactions that the batches
+    may belong to, each as (producer id, first offset); it is empty where aborted records are wanted too.
+    """
+
+    data: Buffer
+    aborted: Sequence[tuple[int, int]] = ()

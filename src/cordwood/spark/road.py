@@ -1,0 +1,117 @@
+"""The road of the bytes: the batches of an offset range, from the broker or from its segment files.
+
+The broker is always asked first, whatever the road: its first answer says what may be read, refuses what was deleted,
+and is often all there is to read. The rest comes from the files if this process can see them, else from the broker. At
+any surprise in the files the broker is asked for the next batches, and the files are tried again after that; the result
+is the same on either road.
+"""
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Final
+
+from cordwood.client.raw import RawClient, RawSettings
+from cordwood.client.raw_settings import READ_COMMITTED
+
+from .ranges import Chunk, Range
+from .segments import DirectHint, Segments, Surprise, is_visible
+
+__all__ = ["Chunk", "DirectHint", "Range", "chunks", "direct_hints", "roads"]
+
+FIRST_FETCH_BYTES: Final = 1024 * 1024
+DIRECT_CHUNK_BYTES: Final = 4 * 1024 * 1024
+SURPRISES_MAX: Final = 16
+"""After so many, the broker gives the rest. A compacted topic has a gap between segments now and then."""
+
+
+def direct_hints(client: RawClient, partitions: list[tuple[str, int]]) -> dict[tuple[str, int], DirectHint]:
+    """Where the leaders of these partitions keep them. For the planner; whether a task can see them, it finds out."""
+    cluster_id = client.cluster_id
+    topics = client.topics(sorted({topic for topic, _ in partitions}))
+    places = client.log_dirs([p for p in partitions if p[0] in topics and p[1] in topics[p[0]].partitions])
+    return {
+        (topic, number): DirectHint(place.path, place.node_id, cluster_id, topics[topic].id)
+        for (topic, number), place in places.items()
+    }
+
+
+def chunks(settings: RawSettings, wanted: Range, *, isolation: int, direct: DirectHint | None) -> Iterator[Chunk]:
+    """All batches that have records of the range, in offset order; each chunk is valid until the next is asked for.
+
+    ``wanted.end`` must not lie beyond what the broker called the latest offset at this isolation level.
+
+    Raises:
+        OffsetOutOfRange: the beginning of the range is not there (any more).
+        RawError: for the other reasons that the broker may have.
+    """
+    with RawClient(settings) as client:
+        yield from roads(client, wanted, isolation=isolation, direct=direct)
+
+
+def roads(client: RawClient, wanted: Range, *, isolation: int, direct: DirectHint | None) -> Iterator[Chunk]:
+    """As ``chunks``, with a client that is there already, and is used by nobody else until this ends."""
+    if wanted.start >= wanted.end:
+        return
+    if direct is None or not is_visible(direct, wanted.topic, wanted.partition):
+        yield from _fetched(client, wanted, isolation)
+        return
+    yield from _Direct(client, wanted, isolation, direct).chunks()
+
+
+def _fetched(client: RawClient, wanted: Range, isolation: int) -> Iterator[Chunk]:
+    answers = client.fetch_range(wanted.topic, wanted.partition, wanted.start, wanted.end, isolation=isolation)
+    for answer in answers:
+        yield Chunk(answer.records, answer.aborted)
+
+
+class _Direct:
+    """One range, read from files wherever that works."""
+
+    def __init__(self, client: RawClient, wanted: Range, isolation: int, hint: DirectHint) -> None:
+        self._client = client
+        self._wanted = wanted
+        self._isolation = isolation
+        directory = Path(hint.log_dir) / f"{wanted.topic}-{wanted.partition}"
+        self._segments = Segments(directory, chunk_bytes=DIRECT_CHUNK_BYTES)
+        self._next = wanted.start
+
+    def chunks(self) -> Iterator[Chunk]:
+        try:
+            for _ in range(SURPRISES_MAX if self._files_are_enough() else 0):
+                readable_end = yield from self._one_fetch()
+                if self._next >= self._wanted.end:
+                    return
+                try:
+                    yield from self._from_files(min(self._wanted.end, readable_end))
+                except Surprise:
+                    self._segments.close()
+                if self._next >= self._wanted.end:
+                    return
+        finally:
+            self._segments.close()
+        yield from _fetched(self._client, self._wanted._replace(start=self._next), self._isolation)
+
+    def _files_are_enough(self) -> bool:
+        """Which records were aborted, the broker knows better. All transactions of the range have ended, so none of
+        them will be aborted while it is read."""
+        try:
+            return self._isolation != READ_COMMITTED or not self._segments.has_aborted(self._next)
+        except Surprise:
+            return False
+
+    def _one_fetch(self) -> Generator[Chunk, None, int]:
+        """Ask the broker once; how far one may read."""
+        wanted = self._wanted
+        answer = self._client.fetch(
+            wanted.topic, wanted.partition, self._next, max_bytes=FIRST_FETCH_BYTES, isolation=self._isolation
+        )
+        self._next = answer.next_offset
+        if answer.records:
+            yield Chunk(answer.records, answer.aborted)
+        return answer.readable_end(self._isolation)
+
+    def _from_files(self, end: int) -> Iterator[Chunk]:
+        for data, following in self._segments.read(self._next, end):
+            self._next = following
+            yield Chunk(data)
+        self._next = max(self._next, end)
