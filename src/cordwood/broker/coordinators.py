@@ -8,6 +8,7 @@ Invariants (``check``): there is a shard for each local partition of the topic t
 
 from collections import deque
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cordwood.broker.timers import Timer
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 TOPIC = TopicName(OFFSETS_TOPIC)
+
+# Every request of a group asks for its partition, and a hash takes a while. Long names would take much memory.
+REMEMBERED_NAMES = 4096
+REMEMBERED_NAME_MAX = 256
 
 Handler = Callable[[GroupState, Caller, Instant], Outcome]
 
@@ -226,9 +231,17 @@ def _sync(broker: "Broker", partition: Partition) -> None:
 
 
 def partition_for(group_id: str, partitions: int) -> int:
-    """The partition that a group belongs to, by the hash that Java gives a string."""
+    """The partition that a group belongs to, by the hash that Java gives a string, without its sign."""
+    find = _remembered_hash if len(group_id) <= REMEMBERED_NAME_MAX else _hash
+    return find(group_id) % partitions
+
+
+def _hash(text: str) -> int:
     value = 0
-    units = group_id.encode("utf-16-be", "surrogatepass")
+    units = text.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(units), 2):
         value = (31 * value + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
-    return (value & 0x7FFFFFFF) % partitions
+    return min(value, (1 << 32) - value) & 0x7FFFFFFF  # Kafka gives 0 to the one number that has no counterpart
+
+
+_remembered_hash = lru_cache(REMEMBERED_NAMES)(_hash)
