@@ -2,11 +2,15 @@
 
 import pytest
 
+from cordwood.coordinator.outcome import Outcome, StateRecord
 from cordwood.errors import Error, Refused
-from cordwood.group.classic import ClassicGroup, State
+from cordwood.group import classic
+from cordwood.group.classic import ClassicGroup, State, Turn, prepare, start_sessions
 from cordwood.group.stored import GroupMetadataKey, GroupMetadataValue, decode_record
-from cordwood.wire.messages import JoinGroupResponse, SyncGroupResponse
+from cordwood.group.timers import SyncPhase
+from cordwood.wire.messages import JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
 from group.classic_driver import DELAY_MS, GROUP, REBALANCE_MS, SESSION_MS, ClassicDriver
+from group.group_harness import Asker
 
 
 def _stored(driver: ClassicDriver) -> list[GroupMetadataValue | None]:
@@ -126,6 +130,18 @@ def test_a_follower_that_does_not_ask_in_time_is_dropped_from_a_stable_group() -
         driver.advance(5000)
     assert driver.members == [leader]
     assert driver.in_state is State.PREPARING
+
+
+def test_the_deadline_of_a_sync_phase_ends_with_it() -> None:
+    driver = ClassicDriver()
+    leader, follower = driver.completing(2)
+    driver.advance(5000)
+    driver.join(follower, protocols={"range": b"other"})
+    for _ in range(REBALANCE_MS // 5000 - 1):
+        assert driver.beat(leader, 1) == Error.REBALANCE_IN_PROGRESS
+        driver.advance(5000)
+    assert driver.members == [leader, follower]
+    assert SyncPhase(GROUP) not in driver.state.deadlines
 
 
 def test_when_all_have_asked_nobody_is_missed() -> None:
@@ -256,8 +272,6 @@ def test_a_record_that_the_group_did_not_propose_replaces_it() -> None:
     driver = ClassicDriver()
     driver.stable(1)
     value = GroupMetadataValue(protocol_type="consumer", generation=9, current_state_timestamp=5)
-    from cordwood.coordinator.outcome import Outcome, StateRecord
-
     driver.finish(Outcome([StateRecord(GroupMetadataKey(group=GROUP), value)]))
     assert (driver.in_state, driver.group.generation, driver.members) == (State.EMPTY, 9, [])
 
@@ -266,9 +280,6 @@ def test_a_group_of_members_that_come_from_elsewhere_is_written_and_goes_on() ->
     driver = ClassicDriver()
     driver.stable(2)
     members = list(driver.group.roster.members.values())
-    from cordwood.coordinator.outcome import Outcome
-    from cordwood.group.classic import Turn, prepare, start_sessions
-
     group = ClassicGroup.of_members(GROUP, 7, members, driver.now, "consumer")
     driver.state.groups[GROUP] = group
     turn = Turn(driver.state, group, driver.now, Outcome([group.propose()]))
@@ -283,11 +294,10 @@ def test_a_group_of_members_that_come_from_elsewhere_is_written_and_goes_on() ->
 
 
 def test_when_the_shard_is_over_whoever_waits_is_told() -> None:
-    from cordwood.group import classic
-
     driver = ClassicDriver()
     _, joining = driver.enter()
-    _, follower = ClassicDriver.completing(other := ClassicDriver(), 2)
+    other = ClassicDriver()
+    _, follower = other.completing(2)
     syncing = other.sync(follower, 1)
     driver.finish(classic.unloaded(driver.state))
     other.finish(classic.unloaded(other.state))
@@ -301,3 +311,17 @@ def test_a_join_to_an_emptied_group_begins_its_next_generation() -> None:
     _, asker = driver.enter()
     driver.advance(DELAY_MS)
     assert asker.take(JoinGroupResponse).generation_id == 3
+
+
+def test_what_was_written_stays_when_its_commit_fails_later() -> None:
+    """Then the shard is over, and whoever waits for the commit is refused."""
+    driver = ClassicDriver()
+    (leader,) = driver.completing(1)
+    asker = Asker(api_version=4)
+    request = SyncGroupRequest(group_id=GROUP, generation_id=1, member_id=leader)
+    outcome = classic.sync(driver.state, request, asker, driver.now)
+    driver.machine.apply(outcome.records[0])
+    assert outcome.failed is not None
+    outcome.failed(Refused(Error.NOT_COORDINATOR))
+    assert asker.take(Refused).error == Error.NOT_COORDINATOR
+    assert driver.in_state is State.STABLE
