@@ -78,7 +78,7 @@ class ClassicGroup:
         for member in value.members:
             group.roster.add(_from_stored(member, value.protocol))
         group.roster.leader = value.leader if value.leader in group.roster.members else group.roster.leader
-        group._look_at_subscriptions()
+        group.look_at_subscriptions()
         return group
 
     @classmethod
@@ -145,12 +145,20 @@ class ClassicGroup:
             self.move(State.COMPLETING, now)
         else:
             self.protocol = None
-            self._look_at_subscriptions()
+            self.look_at_subscriptions()
             self.move(State.EMPTY, now)
 
     def settle_protocol(self) -> None:
         self.protocol = self.roster.choose_protocol()
-        self._look_at_subscriptions()
+        self.look_at_subscriptions()
+
+    def look_at_subscriptions(self) -> None:
+        """Remember what the members of this generation say that they want."""
+        protocol = self.protocol
+        if not self.is_of_consumers or (protocol is None and self.roster.members):
+            self._subscribed = NOTHING_KNOWN
+        else:
+            self._subscribed = Subscribed([m.metadata(protocol) for m in self.roster.members.values()])
 
     @property
     def can_rebalance(self) -> bool:
@@ -247,13 +255,6 @@ class ClassicGroup:
             return commit_timestamp if self.state_timestamp == NO_TIMESTAMP else self.state_timestamp
         known = self.is_of_consumers and self._subscribed.topics is not None
         return commit_timestamp if known and self.state is State.STABLE else None
-
-    def _look_at_subscriptions(self) -> None:
-        protocol = self.protocol
-        if not self.is_of_consumers or (protocol is None and self.roster.members):
-            self._subscribed = NOTHING_KNOWN
-        else:
-            self._subscribed = Subscribed([m.metadata(protocol) for m in self.roster.members.values()])
 
     # ------------------------------------------------------------------ invariants
 

@@ -56,7 +56,7 @@ def _rename(turn: Turn, member: Member, member_id: str) -> None:
 def _keep_generation(turn: Turn, joiner: Joiner, member: Member, before: Member, led_by: str) -> None:
     """The generation stays as it is. Only its record changes."""
     group = turn.group
-    group.settle_protocol()
+    group.look_at_subscriptions()
     record = group.propose()
     turn.outcome.records.append(record)
     turn.outcome.failed = lambda refusal: _undo(turn, record, joiner, member, before, write_failure(refusal))
@@ -74,7 +74,7 @@ def _undo(turn: Turn, record: StateRecord, joiner: Joiner, member: Member, befor
     if group.withdraw(record):
         _rename(turn, member, before.id)
         group.roster.update(member, before.protocols, before.rebalance_timeout_ms, before.session_timeout_ms)
-        group.settle_protocol()
+        group.look_at_subscriptions()
         turn.expect_life(member)
     joiner.caller.reply(
         JoinGroupResponse(

@@ -50,14 +50,14 @@ class Turn:
 
     # ------------------------------------------------------------------ members go
 
-    def drop(self, member_id: str, error: Error = Error.UNKNOWN_MEMBER_ID) -> None:
+    def drop(self, member_id: str) -> None:
         """A member is out. Should it still wait for an answer, it hears that it is, and may join anew."""
         group, deadlines = self.group, self.state.deadlines
         member = group.roster.remove(member_id)
         group.pending_sync.pop(member_id, None)
         deadlines.cancel(ClassicSession(group.id, member_id))
-        self.refuse_join(member.joining, error)
-        self.reply(member.syncing, SyncGroupResponse(error_code=error))
+        self.refuse_join(member.joining, Error.UNKNOWN_MEMBER_ID)
+        self.reply(member.syncing, SyncGroupResponse(error_code=Error.UNKNOWN_MEMBER_ID))
 
     def drop_pending(self, member_id: str) -> None:
         """An id that was given out is not valid any more. It may be gone already."""
