@@ -1,0 +1,198 @@
+"""What requests of group members cost in the broker's core: no sockets, but real files.
+
+Run: ``python -m benchmarks.micro_groups``. Times are CPU times, the best of several rounds, in microseconds for one
+request or for one member.
+"""
+
+import tempfile
+from collections.abc import Iterable
+from random import Random
+from time import process_time_ns
+
+from cordwood.broker.connection import Connection, Peer
+from cordwood.effects import Effect, Send, WriteMetadata
+from cordwood.ids import ConnectionId
+from cordwood.ports import Instant
+from cordwood.run.disk import RealDisk
+from cordwood.sim.node import open_broker
+from cordwood.sim.store import SimStore
+from cordwood.wire import messages as m
+from cordwood.wire import read_response
+
+from .groups_wires import body, request
+
+CALLS = 2_000
+ROUNDS = 5
+MEMBERS = 500
+TOPIC = "micro"
+GROUP = "micro-group"
+JOIN_VERSION = 9
+SYNC_VERSION = 5
+NOW = Instant(1_700_000_000_000, 0)
+
+
+class Silent:
+    def debug(self, msg: str, /, *args: object) -> None:
+        """Nobody reads it."""
+
+    info = warning = error = debug
+
+
+class Core:
+    """A broker without a driver: what it wants done is done at once, and answers are kept by connection."""
+
+    def __init__(self, directory: str) -> None:
+        self.answers: dict[int, memoryview] = {}
+        self._store = SimStore()
+        self._connections: list[Connection] = []
+        self._broker = open_broker(
+            static={"group.initial.rebalance.delay.ms": "0"},
+            disk=RealDisk(directory),
+            store=self._store,
+            entropy=Random(1),
+            logger=Silent(),
+            now=NOW,
+        )
+        self._do(self._broker.start(NOW))
+
+    def connect(self) -> int:
+        number = len(self._connections)
+        peer = Peer("127.0.0.1", 40_000, "127.0.0.1", 9092)
+        connection = self._broker.connected(ConnectionId(number), peer, NOW)
+        assert connection is not None
+        self._connections.append(connection)
+        return number
+
+    def send(self, connection: int, frame: memoryview) -> None:
+        """Give the broker a frame without its size."""
+        self._do(self._broker.received(self._connections[connection], frame, NOW))
+
+    def ask(self, connection: int, message: object, version: int) -> memoryview:
+        self.send(connection, memoryview(request(message, version))[4:])
+        while (deadline_ms := self._broker.next_deadline()) is not None and deadline_ms <= NOW.mono_ms:
+            self._do(self._broker.tick(NOW))
+        return self.answers.pop(connection)
+
+    def _do(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Send):
+                (data,) = effect.chunks
+                assert isinstance(data, bytes)
+                self.answers[int(effect.connection)] = memoryview(data)[4:]
+            elif isinstance(effect, WriteMetadata):
+                nodes = self._store.multi(effect.operations)
+                self._do(self._broker.metadata_written(effect.token, nodes, NOW))
+
+
+def best_us(core: Core, connection: int, message: object, version: int) -> float:
+    frame = memoryview(request(message, version))[4:]
+
+    def one_round() -> float:
+        start = process_time_ns()
+        for _ in range(CALLS):
+            core.send(connection, frame)
+        return (process_time_ns() - start) / CALLS / 1000
+
+    return min(one_round() for _ in range(ROUNDS))
+
+
+def join(group: str, member_id: str, said: int) -> m.JoinGroupRequest:
+    wanted = m.ConsumerProtocolSubscription(topics=[TOPIC], user_data=said.to_bytes(4, "big"))
+    return m.JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=60_000,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=[m.JoinGroupRequestProtocol(name="range", metadata=body(wanted, 3))],
+    )
+
+
+def sync(group: str, joined: m.JoinGroupResponse) -> m.SyncGroupRequest:
+    held = m.ConsumerProtocolAssignmentAssignedPartition(topic=TOPIC, partitions=[0])
+    assignment = body(m.ConsumerProtocolAssignment(assigned_partitions=[held]), 3)
+    return m.SyncGroupRequest(
+        group_id=group,
+        generation_id=joined.generation_id,
+        member_id=joined.member_id,
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=[
+            m.SyncGroupRequestAssignment(member_id=member.member_id, assignment=assignment) for member in joined.members
+        ],
+    )
+
+
+def enter(core: Core, group: str, connection: int) -> str:
+    return read_response(m.JoinGroupResponse, JOIN_VERSION, core.ask(connection, join(group, "", 0), 9)).member_id
+
+
+def prepare(core: Core) -> None:
+    connection = core.connect()
+    topic = m.CreateTopicsRequestTopic(name=TOPIC, num_partitions=4, replication_factor=-1)
+    core.ask(connection, m.CreateTopicsRequest(topics=[topic]), 7)
+    core.ask(connection, m.FindCoordinatorRequest(coordinator_keys=[GROUP]), 4)
+
+
+def measure_requests(core: Core) -> None:
+    connection = core.connect()
+    member_id = enter(core, GROUP, connection)
+    joined = read_response(
+        m.JoinGroupResponse, JOIN_VERSION, core.ask(connection, join(GROUP, member_id, 0), JOIN_VERSION)
+    )
+    core.ask(connection, sync(GROUP, joined), SYNC_VERSION)
+    heartbeat = m.HeartbeatRequest(group_id=GROUP, generation_id=joined.generation_id, member_id=member_id)
+    print(f"heartbeat: {best_us(core, connection, heartbeat, 4):.1f} µs")
+    for count in (1, 4):
+        held = [
+            m.OffsetCommitRequestPartition(partition_index=n, committed_offset=5, committed_metadata="")
+            for n in range(count)
+        ]
+        commit = m.OffsetCommitRequest(
+            group_id=GROUP,
+            generation_id_or_member_epoch=joined.generation_id,
+            member_id=member_id,
+            topics=[m.OffsetCommitRequestTopic(name=TOPIC, partitions=held)],
+        )
+        print(f"commit of {count}: {best_us(core, connection, commit, 9):.1f} µs")
+
+
+def measure_rebalances(core: Core) -> None:
+    """All join and sync, the leader among them. The frames are made before the clock runs."""
+    group = "micro-many"
+    connections = [core.connect() for _ in range(MEMBERS)]
+    ids = [enter(core, group, connections[0])]
+    core.ask(connections[0], join(group, ids[0], 0), JOIN_VERSION)
+    ids += [enter(core, group, connection) for connection in connections[1:]]
+    joins_us, syncs_us = zip(*(rebalance(core, group, connections, ids, turn) for turn in range(ROUNDS)), strict=True)
+    print(f"{MEMBERS} members join: {min(joins_us):.1f} µs each; sync: {min(syncs_us):.1f} µs each")
+
+
+def rebalance(core: Core, group: str, connections: list[int], ids: list[str], turn: int) -> tuple[float, float]:
+    frames = [memoryview(request(join(group, member_id, turn + 1), JOIN_VERSION))[4:] for member_id in ids]
+    joins_us = _all(core, connections, frames)
+    joined = [
+        read_response(m.JoinGroupResponse, JOIN_VERSION, core.answers.pop(connection)) for connection in connections
+    ]
+    frames = [memoryview(request(sync(group, answer), SYNC_VERSION))[4:] for answer in joined]
+    return joins_us, _all(core, connections, frames)
+
+
+def _all(core: Core, connections: list[int], frames: list[memoryview]) -> float:
+    """Send one frame on every connection, the last first: it is not the leader's."""
+    start = process_time_ns()
+    for connection, frame in zip(reversed(connections), reversed(frames), strict=True):
+        core.send(connection, frame)
+    return (process_time_ns() - start) / len(frames) / 1000
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        core = Core(directory)
+        prepare(core)
+        measure_requests(core)
+        measure_rebalances(core)
+
+
+if __name__ == "__main__":
+    main()
