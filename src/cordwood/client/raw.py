@@ -38,7 +38,7 @@ from .raw_errors import (
     UnknownTopic,
 )
 from .raw_fetch import WAIT_MS, Fetched, Wanted, fetch_once, fetch_range
-from .raw_produce import Producing
+from .raw_produce import Producing, Publisher
 from .raw_settings import READ_COMMITTED, READ_UNCOMMITTED, RawSettings, Security
 
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
     "OffsetOutOfRange",
     "Partition",
     "PartitionMeta",
+    "Publisher",
     "RawClient",
     "RawError",
     "RawSettings",
@@ -214,6 +215,11 @@ class RawClient:
         limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
         producing = Producing(self._cluster, topic, batches, acks=acks, timeout_ms=limit_ms)
         return self._cluster.retrying(f"{topic} can not be written to", producing.attempt)
+
+    def publisher(self, topic: str, *, acks: int = -1, timeout_ms: int | None = None, under_way: int = 4) -> Publisher:
+        """Many batches, several requests at a time. Until its ``flush`` returns, the client is the publisher's."""
+        limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
+        return Publisher(self._cluster, topic, acks=acks, timeout_ms=limit_ms, under_way=under_way)
 
     def init_producer_id(self) -> tuple[int, int]:
         """A producer id of one's own, and its epoch."""

@@ -122,13 +122,13 @@ class Cluster:
 
     # Brokers
 
-    def connection(self, node_id: int) -> Connection:
-        """The connection to a broker, made if there is none."""
+    def connection(self, node_id: int, *, shared: bool = False) -> Connection:
+        """The connection to a broker, made if there is none; only a *shared* one may have questions under way."""
         if node_id not in self._brokers:
             self.read_metadata([])
         if node_id not in self._brokers:
             raise ConnectionLost(f"the cluster's metadata has no address for broker {node_id}")
-        return self._connect(self._brokers[node_id])
+        return self._connect(self._brokers[node_id], shared=shared)
 
     def any_connection(self) -> Connection:
         """A connection to whoever answers."""
@@ -147,9 +147,9 @@ class Cluster:
         self.read_metadata([])
         return sorted(self._brokers)
 
-    def _connect(self, address: Address) -> Connection:
+    def _connect(self, address: Address, *, shared: bool = False) -> Connection:
         connection = self._connections.get(address)
-        if connection is not None and connection.pending:
+        if connection is not None and connection.pending and not shared:
             connection.close()  # somebody did not wait for an answer: it must not be taken for another one's
         if connection is None or connection.closed:
             self._connections.pop(address, None)

@@ -4,7 +4,8 @@ A batch that carries a producer id and a sequence number is stored once however 
 the caller's; so is the rule that a partition's batches go one after the other.
 """
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
 
 from cordwood.errors import Error, ProtocolError
 from cordwood.ports import Buffer
@@ -17,7 +18,8 @@ from cordwood.wire.messages import (
 )
 
 from .raw_cluster import Cluster, raise_for
-from .raw_errors import Retry, error_of
+from .raw_connection import Connection
+from .raw_errors import ConnectionLost, RequestRefused, Retry, UnknownTopic, error_of
 
 BY_NAME_MAX = 12
 ALREADY_THERE = -1
@@ -40,33 +42,29 @@ class Producing:
 
     def attempt(self) -> dict[int, int]:
         """Send what is not stored yet. Raises as ``raise_for`` does if some of it still is not."""
-        leaders = self._cluster.by_leader([(self._topic, partition) for partition in self._left])
         topic = self._cluster.topic(self._topic)
-        requests: dict[int, object] = {
-            node: ProduceRequest(
-                acks=self._acks,
-                timeout_ms=self._timeout_ms,
-                topic_data=[
-                    ProduceRequestTopic(
-                        name=topic.name,
-                        topic_id=topic.id,
-                        partition_data=[
-                            ProduceRequestPartition(index=partition, records=self._left[partition])
-                            for _, partition in partitions
-                        ],
-                    )
-                ],
-            )
-            for node, partitions in leaders.items()
-        }
-        answers = self._cluster.ask_each(requests, ProduceResponse, at_most=None if topic.id.int else BY_NAME_MAX)
-        parts = [
-            part for answer in answers.values() for entry in answer.responses for part in entry.partition_responses
-        ]
-        self._take(parts)
+        at_most = None if topic.id.int else BY_NAME_MAX
+        answers = self._cluster.ask_each(self.requests(), ProduceResponse, at_most=at_most)
+        self.take(answers.values())
         return self.base_offsets
 
-    def _take(self, parts: list[ProduceResponsePartition]) -> None:
+    def requests(self) -> dict[int, object]:
+        """What to ask of each leader for what is not stored yet."""
+        leaders = self._cluster.by_leader([(self._topic, partition) for partition in self._left])
+        return {node: self._request([partition for _, partition in here]) for node, here in leaders.items()}
+
+    def _request(self, partitions: list[int]) -> ProduceRequest:
+        topic = self._cluster.topic(self._topic)
+        entries = [ProduceRequestPartition(index=number, records=self._left[number]) for number in partitions]
+        return ProduceRequest(
+            acks=self._acks,
+            timeout_ms=self._timeout_ms,
+            topic_data=[ProduceRequestTopic(name=topic.name, topic_id=topic.id, partition_data=entries)],
+        )
+
+    def take(self, answers: Iterable[ProduceResponse]) -> None:
+        """Note what is stored. Raises as ``raise_for`` does if some of it is not."""
+        parts = [part for answer in answers for topic in answer.responses for part in topic.partition_responses]
         trouble: Exception | None = None
         for part in parts:
             if part.index not in self._left:
@@ -90,3 +88,76 @@ class Producing:
             raise_for(what, part.error_code, part.error_message)
         del self._left[part.index]
         self.base_offsets[part.index] = part.base_offset
+
+
+class Publisher:
+    """A road for many batches: several requests under way at a time, so that nobody waits for anybody.
+
+    When something goes wrong, everything that is not known to be stored is sent again, in order and one by one. Batches
+    that carry sequence numbers are stored once all the same: brokers remember the last five of each partition, hence
+    the limit on what is under way.
+    """
+
+    UNDER_WAY_MAX = 5
+
+    def __init__(self, cluster: Cluster, topic: str, *, acks: int, timeout_ms: int, under_way: int) -> None:
+        assert 1 <= under_way <= self.UNDER_WAY_MAX
+        self._cluster = cluster
+        self._topic = topic
+        self._acks = acks
+        self._timeout_ms = timeout_ms
+        self._under_way_max = under_way
+        self._rounds: deque[tuple[Producing, list[Connection]]] = deque()
+
+    def check(self) -> None:
+        assert len(self._rounds) <= self._under_way_max, "no more is under way than is allowed"
+
+    def send(self, batches: Mapping[int, Buffer]) -> None:
+        """Send one batch to each of several partitions. They must stay as they are until ``flush`` returns."""
+        while len(self._rounds) >= self._under_way_max:
+            self._settle_oldest()
+        producing = Producing(self._cluster, self._topic, batches, acks=self._acks, timeout_ms=self._timeout_ms)
+        connections: list[Connection] = []
+        self._rounds.append((producing, connections))
+        try:
+            self._send(producing, connections)
+        except (ConnectionLost, Retry, UnknownTopic):
+            self._start_over()
+
+    def flush(self) -> None:
+        """Return when all is stored.
+
+        Raises:
+            RawError: some of it can not be.
+        """
+        while self._rounds:
+            self._settle_oldest()
+
+    def _send(self, producing: Producing, connections: list[Connection]) -> None:
+        at_most = None if self._cluster.topic(self._topic).id.int else BY_NAME_MAX
+        for node, request in producing.requests().items():
+            connection = self._cluster.connection(node, shared=True)
+            connection.send(request, version=connection.version(ProduceRequest, at_most=at_most))
+            connections.append(connection)
+
+    def _settle_oldest(self) -> None:
+        producing, connections = self._rounds[0]
+        try:
+            producing.take([connection.receive(ProduceResponse) for connection in connections])
+            self._rounds.popleft()
+        except (ConnectionLost, Retry, UnknownTopic):
+            self._start_over()
+        except RequestRefused as refusal:
+            # A batch was stored by a leader that is gone, or one before it was not: the order tells no more.
+            if refusal.error is not Error.OUT_OF_ORDER_SEQUENCE_NUMBER or len(self._rounds) == 1:
+                raise
+            self._start_over()
+
+    def _start_over(self) -> None:
+        for _, connections in self._rounds:
+            for connection in connections:
+                connection.close()
+        while self._rounds:
+            producing, _ = self._rounds[0]
+            self._cluster.retrying(f"{self._topic} can not be written to", producing.attempt)
+            self._rounds.popleft()
