@@ -179,7 +179,9 @@ def test_the_assignor_that_most_ask_for_is_used(harness: GroupHarness) -> None:
     members = [TestMember(harness, name, assignor="range" if name < "c" else "uniform") for name in "abc"]
     for member in members:
         member.join()
-    assert group_of(harness).subscriptions.preferred_assignor("uniform") == "range"
+    asked = group_of(harness).subscriptions
+    assert asked.preferred_assignor(["uniform", "range"]) == "range"
+    assert asked.preferred_assignor(["uniform"]) == "uniform"
     with pytest.raises(Refused) as refusal:
         TestMember(harness, "d", assignor="mine").join()
     assert refusal.value.error is Error.UNSUPPORTED_ASSIGNOR

@@ -37,6 +37,7 @@ from .setting import (
     setting,
     settings,
     settings_of,
+    some_of,
 )
 from .topic import TOPIC_SETTINGS, TopicConfig
 
@@ -380,13 +381,14 @@ class BrokerConfig:
         doc="The largest write buffer that is kept for reuse.",
     )
     group_consumer_assignors: List = setting(
-        default=("uniform", "range"), later=True, doc="How the broker spreads partitions over members."
+        default=("uniform", "range"),
+        check=some_of("uniform", "range"),
+        doc="How the broker spreads partitions over members.",
     )
     group_consumer_assignment_interval_ms: Int = setting(
         default=1000,
         check=at_least(0),
         scope=_CLUSTER_WIDE,
-        later=True,
         doc="The least time between two new assignments of a group.",
     )
     group_consumer_min_assignment_interval_ms: Int = setting(
@@ -396,7 +398,7 @@ class BrokerConfig:
         default=15_000, check=at_least(0), later=True, doc="The largest assignment interval that a group may set."
     )
     group_consumer_heartbeat_interval_ms: Int = setting(
-        default=5000, check=at_least(1), later=True, doc="How often members report."
+        default=5000, check=at_least(1), doc="How often members report."
     )
     group_consumer_min_heartbeat_interval_ms: Int = setting(
         default=5000, check=at_least(1), later=True, doc="The smallest heartbeat interval that a group may set."
@@ -405,7 +407,7 @@ class BrokerConfig:
         default=15_000, check=at_least(1), later=True, doc="The largest heartbeat interval that a group may set."
     )
     group_consumer_session_timeout_ms: Int = setting(
-        default=45_000, check=at_least(1), later=True, doc="How long a silent member stays in its group."
+        default=45_000, check=at_least(1), doc="How long a silent member stays in its group."
     )
     group_consumer_min_session_timeout_ms: Int = setting(
         default=45_000, check=at_least(1), later=True, doc="The smallest session timeout that a group may set."
@@ -414,19 +416,17 @@ class BrokerConfig:
         default=60_000, check=at_least(1), later=True, doc="The largest session timeout that a group may set."
     )
     group_consumer_max_size: Int = setting(
-        default=INT_MAX, check=at_least(1), later=True, doc="The most members of a consumer group."
+        default=INT_MAX, check=at_least(1), doc="The most members of a consumer group."
     )
     group_consumer_migration_policy: Str = setting(
         default="bidirectional",
         check=one_of("disabled", "downgrade", "upgrade", "bidirectional"),
-        later=True,
         doc="In which directions a group may change between the classic and the consumer protocol.",
     )
     group_consumer_regex_refresh_interval_ms: Int = setting(
         default=600_000,
         check=at_least(10_000),
         internal=True,
-        later=True,
         doc="How often subscriptions by pattern look for new topics.",
     )
 

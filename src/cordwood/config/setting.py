@@ -91,6 +91,12 @@ def each_of(*words: str) -> Check:
     return Check(lambda value: isinstance(value, tuple) and allowed.issuperset(value), f"a list of {', '.join(words)}")
 
 
+def some_of(*words: str) -> Check:
+    """For lists: at least one of the words, in any order."""
+    check = each_of(*words)
+    return Check(lambda value: bool(value) and check.accepts(value), check.words)
+
+
 def either(value: Value, check: Check) -> Check:
     return Check(lambda given: given == value or check.accepts(given), f"{check.words}, or {value}")
 

@@ -97,7 +97,8 @@ def _has_step_to_take(group: ConsumerGroup, member: Member) -> bool:
 def _must_assign(state: GroupState, group: ConsumerGroup, now: Instant) -> bool:
     """Is there something to share out anew that nobody else will see to?
 
-    Members of the consumer protocol do at their heartbeats. There may be none: the policy may not let the group go back.
+    Members of the consumer protocol do, at their heartbeats. If there are none, the policy does not let the group go
+    back to the classic protocol.
     """
     if group.subscriptions.classic_members < len(group.members):
         return False

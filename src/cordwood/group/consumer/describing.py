@@ -32,7 +32,7 @@ def describe(state: GroupState, group_id: str) -> ConsumerGroupDescribeResponseG
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
-        assignor_name=group.subscriptions.preferred_assignor(state.config.group_consumer_assignors[0]),
+        assignor_name=group.subscriptions.preferred_assignor(state.config.group_consumer_assignors),
         members=[_member(state, group, member) for member in group.members.values()],
     )
 

@@ -49,7 +49,7 @@ def next_epoch_if(draft: Draft, state: GroupState, condition: bool) -> None:
 def assign_if_due(draft: Draft, state: GroupState, now: Instant) -> None:
     config = state.config
     if is_due(draft.group, config.group_consumer_assignment_interval_ms, now.wall_ms):
-        assign(draft, state.image, config.group_consumer_assignors[0], now.wall_ms)
+        assign(draft, state.image, config.group_consumer_assignors, now.wall_ms)
 
 
 def advance(

@@ -1,6 +1,6 @@
 """What the members of a group have said of themselves, counted: who would miss a topic, a pattern, an assignor?"""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .member import Description
@@ -41,11 +41,10 @@ class Subscriptions:
             self.classic_members += step
             count(self.classic_protocols, {each.name for each in description.classic.supported_protocols}, step)
 
-    def preferred_assignor(self, default: str) -> str:
-        """The one that most members ask for."""
-        if not self.assignors:
-            return default
-        return min(self.assignors, key=lambda name: (-self.assignors[name], name))
+    def preferred_assignor(self, served: Sequence[str]) -> str:
+        """The one that most members ask for, among those that are served; the first of these if nobody asks."""
+        asked = [name for name in self.assignors if name in served]
+        return min(asked, key=lambda name: (-self.assignors[name], name)) if asked else served[0]
 
 
 def count(counts: dict[str, int], keys: Iterable[str], step: int) -> None:

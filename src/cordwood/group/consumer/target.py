@@ -4,6 +4,7 @@ Between two of them lies ``group.consumer.assignment.interval.ms``, so that a gr
 is not assigned anew for each of them. The first one is made at once, and none is made for nobody: it takes a heartbeat.
 """
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from cordwood.cluster.image import MetadataImage
@@ -23,10 +24,10 @@ def is_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
     return made_at_ms == 0 or interval_ms == 0 or now_ms >= made_at_ms + interval_ms
 
 
-def assign(draft: Draft, image: MetadataImage, default_assignor: str, now_ms: int) -> None:
-    """Make a new target assignment, and write what is different in it."""
+def assign(draft: Draft, image: MetadataImage, assignors: Sequence[str], now_ms: int) -> None:
+    """Make a new target assignment, and write what is different in it. *assignors* are those that are served."""
     group = draft.group
-    assignor = ASSIGNORS[group.subscriptions.preferred_assignor(default_assignor)]
+    assignor = ASSIGNORS[group.subscriptions.preferred_assignor(assignors)]
     targets: dict[str, dict[UUID, frozenset[int]]] = assignor.assign(_spec(group, image))
     changed: list[tuple[str, Target]] = [
         (member_id, targets.get(member_id, {}))
