@@ -25,7 +25,8 @@ def join(state: GroupState, request: JoinGroupRequest, caller: Caller, now: Inst
     if not group.is_empty:
         return consumer.classic_join(state, request, caller, now)
     outcome = classic.join(state, request, caller, now)
-    outcome.records[:0] = group.tombstones()
+    if state.groups[group.id] is not group:  # else the join was refused
+        outcome.records[:0] = group.tombstones()
     return outcome
 
 

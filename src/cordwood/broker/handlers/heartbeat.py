@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cordwood.broker.callers import Asking
 from cordwood.broker.connection import Call
+from cordwood.errors import Error, Refused
 from cordwood.group import routing
 from cordwood.wire.messages import HeartbeatRequest, HeartbeatResponse
 
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 def handle(broker: "Broker", call: Call, request: HeartbeatRequest) -> None:
     broker.groups.handle(
         request.group_id,
-        Asking(broker, call, lambda refusal: HeartbeatResponse(error_code=refusal.error)),
+        Asking(broker, call, _refused),
         lambda state, caller, now: routing.heartbeat(state, request, caller, now),
     )
+
+
+def _refused(refusal: Refused) -> HeartbeatResponse:
+    """While a group is loaded its members are taken to be alive: any error would make them join again."""
+    loading = refusal.error is Error.COORDINATOR_LOAD_IN_PROGRESS
+    return HeartbeatResponse(error_code=Error.NONE if loading else refusal.error)

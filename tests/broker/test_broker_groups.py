@@ -1,0 +1,221 @@
+"""Groups through the broker: finding the coordinator, loading, both kinds of joins, ends of shards."""
+
+import pytest
+
+from broker.harness import Client, Harness
+from cordwood.broker.coordinators import TOPIC, partition_for
+from cordwood.errors import Error
+from cordwood.wire.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsRequestTopic,
+    DeleteTopicsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestGroupTopic,
+    OffsetFetchResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+
+def harness(**settings: object) -> Harness:
+    settings = {"offsets_topic_num_partitions": 3, "group_initial_rebalance_delay_ms": 0, **settings}
+    return Harness(None, None, **settings)
+
+
+def find(client: Client, group: str, version: int = 4) -> FindCoordinatorResponse:
+    if version >= 4:
+        return client.ask(FindCoordinatorRequest(coordinator_keys=[group]), version, FindCoordinatorResponse)
+    return client.ask(FindCoordinatorRequest(key=group), version, FindCoordinatorResponse)
+
+
+def commit(client: Client, group: str, offset: int, topic: str = "t") -> int:
+    request = OffsetCommitRequest(
+        group_id=group,
+        topics=[
+            OffsetCommitRequestTopic(name=topic, partitions=[OffsetCommitRequestPartition(committed_offset=offset)])
+        ],
+    )
+    (answered,) = client.ask(request, 8, OffsetCommitResponse).topics
+    return answered.partitions[0].error_code
+
+
+def committed(client: Client, group: str, topic: str = "t") -> tuple[int, int]:
+    wanted = OffsetFetchRequestGroup(
+        group_id=group, topics=[OffsetFetchRequestGroupTopic(name=topic, partition_indexes=[0])]
+    )
+    (answered,) = client.ask(OffsetFetchRequest(groups=[wanted]), 8, OffsetFetchResponse).groups
+    if answered.error_code:
+        return answered.error_code, -1
+    return 0, answered.topics[0].partitions[0].committed_offset
+
+
+def join_request(group: str, member_id: str = "") -> JoinGroupRequest:
+    return JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"x")],
+    )
+
+
+def test_finding_a_coordinator_brings_the_topic_into_being() -> None:
+    world = harness()
+    (found,) = find(world.connect(), "g").coordinators
+    assert (found.key, found.error_code, found.node_id) == ("g", 0, 1)
+    topic = world.broker.image.topics[TOPIC]
+    assert len(topic.partitions) == 3
+    assert topic.config["cleanup.policy"] == "compact"
+    assert topic.internal
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_old_versions_find_one_coordinator(version: int) -> None:
+    found = find(harness().connect(), "g", version)
+    assert (found.error_code, found.node_id, found.port) == (0, 1, 9092)
+
+
+def test_two_who_ask_at_once_make_one_topic() -> None:
+    world = harness()
+    world.hold_metadata = True
+    one, two = world.connect(), world.connect()
+    for client in (one, two):
+        client.send(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    world.release()
+    assert [client.take(FindCoordinatorResponse).coordinators[0].error_code for client in (one, two)] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("group", "partition"), [("", 0), ("g", 103 % 50), ("test-group", 12), ("gruppe-ü", 22), ("emoji-😀", 6)]
+)
+def test_a_group_belongs_to_the_partition_that_java_would_give_it(group: str, partition: int) -> None:
+    assert partition_for(group, 50) == partition
+
+
+def test_offsets_survive_a_clean_stop_and_a_kill() -> None:
+    world = harness()
+    world.topic("t")
+    client = world.connect()
+    find(client, "g")
+    assert commit(client, "g", 5) == 0
+    world.stop()
+    world.start()
+    client = world.connect()
+    assert committed(client, "g") == (0, 5)
+    assert commit(client, "g", 7) == 0
+    world.kill()
+    world.start()
+    assert committed(world.connect(), "g") == (0, 7)
+
+
+def test_without_the_topic_nobody_coordinates() -> None:
+    world = harness()
+    world.topic("t")
+    assert commit(world.connect(), "g", 5) == Error.NOT_COORDINATOR
+
+
+def _many_groups(world: Harness) -> None:
+    world.topic("t")
+    client = world.connect()
+    find(client, "g")
+    for number in range(150):
+        assert commit(client, f"group-{number}-{'x' * 2000}", number) == 0
+    assert commit(client, "g", 5) == 0
+
+
+def test_while_it_is_loaded_a_group_is_not_served_and_its_members_are_alive() -> None:
+    world = harness(offsets_topic_num_partitions=1)
+    _many_groups(world)
+    world.stop()
+    world.start()
+    client = world.connect()
+    assert committed(client, "g") == (Error.COORDINATOR_LOAD_IN_PROGRESS, -1)
+    beat = HeartbeatRequest(group_id="g", generation_id=1, member_id="somebody")
+    assert client.ask(beat, 4, HeartbeatResponse).error_code == Error.NONE
+    world.advance(1000)
+    assert committed(client, "g") == (0, 5)
+    assert client.ask(beat, 4, HeartbeatResponse).error_code == Error.UNKNOWN_MEMBER_ID
+
+
+def test_a_broker_that_stops_while_it_loads_loses_nothing() -> None:
+    world = harness(offsets_topic_num_partitions=1)
+    _many_groups(world)
+    world.stop()
+    world.start()
+    world.stop()
+    world.start()
+    world.advance(1000)
+    assert committed(world.connect(), "g") == (0, 5)
+
+
+def test_a_parked_join_hears_when_its_shard_is_over() -> None:
+    world = harness(group_initial_rebalance_delay_ms=3000)
+    client = world.connect()
+    find(client, "g")
+    client.send(join_request("g"), 3)
+    assert not client.inbox
+    request = DeleteTopicsRequest(topics=[DeleteTopicsRequestTopic(name=TOPIC)])
+    assert world.connect().ask(request, 6, DeleteTopicsResponse).responses[0].error_code == 0
+    assert client.take(JoinGroupResponse).error_code == Error.NOT_COORDINATOR
+    assert commit(client, "g", 1, topic=TOPIC) in (Error.NOT_COORDINATOR, Error.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def test_a_classic_member_joins_an_empty_consumer_group_which_becomes_classic() -> None:
+    world = harness()
+    world.topic("t")
+    client = world.connect()
+    find(client, "g")
+    beat = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=1000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+    assert client.ask(beat, 1, ConsumerGroupHeartbeatResponse).error_code == 0
+    leaving = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=-1)
+    assert client.ask(leaving, 1, ConsumerGroupHeartbeatResponse).error_code == 0
+    refused = client.ask(join_request("g", member_id="made-up"), 4, JoinGroupResponse)
+    assert refused.error_code == Error.UNKNOWN_MEMBER_ID
+    world.stop()
+    world.start()
+    client = world.connect()
+    client.send(join_request("g"), 3)
+    world.advance(10)
+    joined = client.take(JoinGroupResponse)
+    assert (joined.error_code, joined.generation_id) == (0, 1)
+    sync = SyncGroupRequest(group_id="g", generation_id=1, member_id=joined.member_id)
+    assert client.ask(sync, 3, SyncGroupResponse).error_code == 0
+    world.stop()
+    world.start()
+    beating = HeartbeatRequest(group_id="g", generation_id=1, member_id=joined.member_id)
+    assert world.connect().ask(beating, 4, HeartbeatResponse).error_code == 0
+
+
+def test_a_commit_waits_for_the_disk_where_the_topic_says_so() -> None:
+    world = harness(log_flush_interval_messages=1)
+    world.topic("t")
+    client = world.connect()
+    find(client, "g")
+    world.hold_syncs = True
+    topic = OffsetCommitRequestTopic(name="t", partitions=[OffsetCommitRequestPartition(committed_offset=3)])
+    client.send(OffsetCommitRequest(group_id="g", topics=[topic]), 8)
+    assert not client.inbox
+    world.release()
+    assert client.take(OffsetCommitResponse).topics[0].partitions[0].error_code == 0
