@@ -28,8 +28,6 @@ from .raw_settings import RawSettings, addresses
 T = TypeVar("T")
 
 NO_LEADER = -1
-UNKNOWN_TOPIC_PATIENCE_S = 2.0
-"""A new topic takes brokers a moment to hear of, a deleted one is gone for good."""
 _BACKOFF_MAX_S = 1.0
 _GONE_CODES = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID)
 
@@ -72,7 +70,7 @@ class Patience:
         Raises:
             Unavailable: the time is up.
         """
-        if isinstance(reason, UnknownTopic) and self.spent_s > UNKNOWN_TOPIC_PATIENCE_S:
+        if isinstance(reason, UnknownTopic) and self.spent_s * 1000 > self._settings.unknown_topic_timeout_ms:
             raise reason
         left_s = self._settings.timeout_ms / 1000 - self.spent_s
         if left_s <= 0:
@@ -133,7 +131,7 @@ class Cluster:
     def any_connection(self) -> Connection:
         """A connection to whoever answers."""
         for connection in self._connections.values():
-            if not connection.closed and not connection.pending:
+            if not (connection.closed or connection.broken or connection.pending):
                 return connection
         reasons = []
         for address in dict.fromkeys([*self._bootstrap, *self._brokers.values()]):
@@ -149,7 +147,7 @@ class Cluster:
 
     def _connect(self, address: Address, *, shared: bool = False) -> Connection:
         connection = self._connections.get(address)
-        if connection is not None and connection.pending and not shared:
+        if connection is not None and (connection.broken or (connection.pending and not shared)):
             connection.close()  # somebody did not wait for an answer: it must not be taken for another one's
         if connection is None or connection.closed:
             self._connections.pop(address, None)

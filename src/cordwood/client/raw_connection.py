@@ -69,6 +69,8 @@ class Connection:
         self._correlation_id = 0
         self._response_bytes_max = _SMALL_RESPONSE_MAX
         self._versions: dict[int, range] = {}
+        self.broken = False
+        """Nothing more can be sent."""
         self.closed = False
         self._socket = _connected(address, settings, tls)
         try:
@@ -121,7 +123,8 @@ class Connection:
         try:
             self._send_chunks(chunks)
         except OSError as error:
-            raise self._lost(error) from error
+            self.broken = True  # answers to earlier requests may still be there to be read
+            raise lost(self.address, error) from error
         self._questions.append(Question(self._correlation_id, version))
 
     def receive(self, answer: type[R]) -> R:

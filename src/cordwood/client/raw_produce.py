@@ -6,9 +6,11 @@ the caller's; so is the rule that a partition's batches go one after the other.
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from cordwood.errors import Error, ProtocolError
 from cordwood.ports import Buffer
+from cordwood.record.batch import ATTRIBUTES_AT, CRC_AT, checksum
 from cordwood.wire.messages import (
     ProduceRequest,
     ProduceRequestPartition,
@@ -22,6 +24,7 @@ from .raw_connection import Connection
 from .raw_errors import ConnectionLost, RequestRefused, Retry, UnknownTopic, error_of
 
 BY_NAME_MAX = 12
+_PRODUCER_AT, _SEQUENCE_END = 43, 57
 ALREADY_THERE = -1
 """The base offset of a batch that was stored before, so long ago that the broker has forgotten where."""
 
@@ -42,6 +45,8 @@ class Producing:
 
     def attempt(self) -> dict[int, int]:
         """Send what is not stored yet. Raises as ``raise_for`` does if some of it still is not."""
+        if not self._left:
+            return self.base_offsets
         topic = self._cluster.topic(self._topic)
         at_most = None if topic.id.int else BY_NAME_MAX
         answers = self._cluster.ask_each(self.requests(), ProduceResponse, at_most=at_most)
@@ -77,6 +82,14 @@ class Producing:
             raise trouble
         if self._left:
             raise Retry(f"{self._topic}: some partitions were not answered for", Error.NETWORK_EXCEPTION)
+
+    def forget_producers(self) -> None:
+        """Take the producer out of what is left, so that it is stored whatever came before it."""
+        for partition, data in self._left.items():
+            batch = bytearray(data)
+            batch[_PRODUCER_AT:_SEQUENCE_END] = b"\xff" * (_SEQUENCE_END - _PRODUCER_AT)
+            batch[CRC_AT:ATTRIBUTES_AT] = checksum(batch).to_bytes(4, "big")
+            self._left[partition] = batch
 
     def _take_one(self, part: ProduceResponsePartition) -> None:
         what = f"{self._topic}-{part.index} did not take a batch of {len(self._left[part.index])} bytes"
@@ -154,10 +167,25 @@ class Publisher:
             self._start_over()
 
     def _start_over(self) -> None:
+        """Take the answers that are here already, then send again what has none, and wait for each."""
+        for producing, connections in self._rounds:
+            with suppress(ConnectionLost, Retry, UnknownTopic, RequestRefused):
+                producing.take([connection.receive(ProduceResponse) for connection in connections])
         for _, connections in self._rounds:
             for connection in connections:
                 connection.close()
         while self._rounds:
-            producing, _ = self._rounds[0]
-            self._cluster.retrying(f"{self._topic} can not be written to", producing.attempt)
+            self._send_again(self._rounds[0][0])
             self._rounds.popleft()
+
+    def _send_again(self, producing: Producing) -> None:
+        what = f"{self._topic} can not be written to"
+        try:
+            self._cluster.retrying(what, producing.attempt)
+        except RequestRefused as refusal:
+            if refusal.error is not Error.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                raise
+            # A broker that was started anew remembers a producer's last batch only. This one came before it, or was
+            # lost: nobody can tell. It is rather stored twice than not at all.
+            producing.forget_producers()
+            self._cluster.retrying(what, producing.attempt)

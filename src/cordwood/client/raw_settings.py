@@ -72,6 +72,8 @@ class RawSettings:
     """How long one answer may take."""
     timeout_ms: int = 120_000
     """How long a whole operation may take, with all its retries: a broker that is away for less is waited for."""
+    unknown_topic_timeout_ms: int = 2_000
+    """A new topic takes brokers a moment to hear of; one that is unknown for longer is taken to be gone."""
     connect_timeout_ms: int = 10_000
     retry_backoff_ms: int = 100
     isolation: int = READ_UNCOMMITTED
