@@ -64,6 +64,10 @@ class Broker:
         """User and system time of the process and all its children so far."""
         return sum(_cpu_s(process) for process in self._family())
 
+    def written_bytes(self) -> int:
+        """What the process has written so far, to files and sockets. Linux counts that."""
+        return sum(int(process.io_counters().write_chars) for process in self._family())
+
     def rss_bytes(self) -> int:
         return sum(int(process.memory_info().rss) for process in self._family())
 

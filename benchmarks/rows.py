@@ -11,11 +11,13 @@ from typing import Final, Protocol
 from .brokers import Broker
 from .clients import Clients, LatencyLoad, ProduceLoad, create_topic, delete_topic, end_offsets
 from .metrics import CPU_PER_GB, GB, P50, P99, P999, RATE, Metric
+from .page_reserve import PageReserve
 from .processes import ToolFailedError
 from .scale import Scale
 
 PARTITIONS: Final = 4
 MANY_PARTITIONS: Final = 1_000
+STORED_PER_BYTE: Final = 1.15  # of a value of 100 bytes, with what is around it
 
 
 class Row(Protocol):
@@ -48,9 +50,10 @@ class ProduceRow:
         self._topics += 1
         topic = f"bench-{self.key}-{self._topics}"
         create_topic(broker, topic, partitions=PARTITIONS)
-        before = broker.cpu_s()
-        rate = self.clients.produce(broker, topic, self.load)
-        cpu_s = broker.cpu_s() - before
+        with PageReserve(round(self.load.total_bytes * STORED_PER_BYTE), broker.written_bytes):
+            before = broker.cpu_s()
+            rate = self.clients.produce(broker, topic, self.load)
+            cpu_s = broker.cpu_s() - before
         delete_topic(broker, topic)
         return {RATE.key: rate, CPU_PER_GB.key: cpu_s * GB / self.load.total_bytes}
 
