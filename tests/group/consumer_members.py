@@ -15,6 +15,7 @@ from group.group_harness import GroupHarness
 
 GROUP = "g"
 Partitions = set[tuple[UUID, int]]
+START_AGAIN = (Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH, Error.FENCED_INSTANCE_ID, Error.GROUP_ID_NOT_FOUND)
 
 
 @dataclass(slots=True)
@@ -35,6 +36,8 @@ class TestMember:
     told: Partitions = field(default_factory=set)
     owned: Partitions = field(default_factory=set)
     version: int = 1
+    unsure: bool = False
+    """It did not hear the last answer, and says everything again."""
 
     def send(self, **fields: object) -> ConsumerGroupHeartbeatResponse | Refused:
         """A heartbeat with nothing in it but *fields*; what it answers is not looked at."""
@@ -54,6 +57,8 @@ class TestMember:
         """A heartbeat as clients send them while they stay; the partitions it has are told unless nothing changed."""
         if say_owned:
             fields = {"topic_partitions": topics(self.owned), **fields}
+        if self.unsure:
+            fields = {**self.said(), **fields}
         return self.heard(self.send(member_epoch=self.epoch, **fields))
 
     def said(self) -> dict[str, object]:
@@ -67,6 +72,7 @@ class TestMember:
     def heard(self, answer: ConsumerGroupHeartbeatResponse | Refused) -> ConsumerGroupHeartbeatResponse:
         if isinstance(answer, Refused):
             raise answer
+        self.unsure = False
         self.id = answer.member_id or self.id
         self.epoch = answer.member_epoch
         if answer.assignment is not None:
@@ -123,3 +129,12 @@ def settle(harness: GroupHarness, *members: TestMember, rounds: int = 4) -> None
         harness.advance(5000)
         for member in members:
             member.settle()
+
+
+def expect(refusal: Refused, *errors: Error) -> None:
+    assert refusal.error in errors
+
+
+def contents(group: object) -> dict[str, object]:
+    """All of a group but its marks."""
+    return {name: value for name, value in vars(group).items() if name not in ("topics_changed", "new_topics")}

@@ -3,7 +3,7 @@
 import pytest
 
 from cordwood.errors import Error, Refused
-from group.consumer_members import TestMember, group_of, refused, settle
+from group.consumer_members import TestMember, group_of, refused, settle, topics
 from group.group_harness import GroupHarness
 
 
@@ -138,6 +138,32 @@ def test_the_previous_epoch_is_good_if_the_answer_with_the_new_one_was_lost(harn
     second.epoch = 2
     assert refused(second.send(member_epoch=2)) is Error.FENCED_MEMBER_EPOCH
     assert second.beat().member_epoch == 3
+
+
+def test_the_previous_epoch_is_no_good_with_partitions_that_were_given_up_since(harness: GroupHarness) -> None:
+    first, second = TestMember(harness, "a"), TestMember(harness, "b")
+    first.join()
+    before = topics(first.owned)
+    second.join()
+    harness.advance(1000)
+    first.settle()
+    assert first.epoch == 3
+    assert refused(first.send(member_epoch=2, topic_partitions=before)) is Error.FENCED_MEMBER_EPOCH
+
+
+def test_a_group_can_have_settings_of_its_own(harness: GroupHarness) -> None:
+    harness.image.group_configs["g"] = {
+        "consumer.heartbeat.interval.ms": "7000",
+        "consumer.session.timeout.ms": "50000",
+        "consumer.assignment.interval.ms": "0",
+    }
+    first, second = TestMember(harness, "a"), TestMember(harness, "b")
+    assert first.join().heartbeat_interval_ms == 7000
+    assert second.join().member_epoch == 3
+    harness.advance(49_999)
+    assert len(group_of(harness).members) == 2
+    harness.advance(1)
+    assert group_of(harness).is_empty
 
 
 def test_the_epoch_before_the_previous_one_is_fenced(harness: GroupHarness) -> None:

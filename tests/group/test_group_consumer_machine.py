@@ -13,12 +13,11 @@ from cordwood.errors import Error, Refused
 from cordwood.group import consumer
 from cordwood.group.consumer import ConsumerGroup
 from cordwood.ids import TopicName
-from group.consumer_members import GROUP, TestMember, topics
+from group.consumer_members import GROUP, START_AGAIN, TestMember, contents, expect, topics
 from group.group_harness import GroupHarness
 
 TOPICS = ("t", "u", "v")
 SESSION_MS = 45_000
-START_AGAIN = (Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH, Error.FENCED_INSTANCE_ID, Error.GROUP_ID_NOT_FOUND)
 
 Subscription = tuple[list[str], str | None]
 
@@ -97,7 +96,7 @@ class ConsumerGroups(RuleBasedStateMachine):
     @rule(number=numbers)
     def beat_with_nothing_to_say(self, number: int) -> None:
         client = self.pick(number)
-        if client.epoch > 0:
+        if client.epoch > 0 and not client.unsure:
             answer = client.send(member_epoch=client.epoch)
             if not isinstance(answer, Refused):
                 client.heard(answer)
@@ -108,6 +107,7 @@ class ConsumerGroups(RuleBasedStateMachine):
         client = self.pick(number)
         if client.epoch > 0:
             client.send(member_epoch=client.epoch, topic_partitions=topics(client.owned))
+            client.unsure = True
 
     @precondition(lambda self: self.clients)
     @rule(number=numbers)
@@ -116,6 +116,7 @@ class ConsumerGroups(RuleBasedStateMachine):
         if client.epoch > 0:
             self.harness.fail_next_write(Refused(Error.COORDINATOR_NOT_AVAILABLE))
             answer = client.send(member_epoch=client.epoch, topic_partitions=topics(client.owned))
+            client.unsure = True
             if not isinstance(answer, Refused):
                 client.heard(answer)
             self.harness._write_error = None
@@ -248,15 +249,6 @@ class ConsumerGroups(RuleBasedStateMachine):
         assert self.group is not None
         known = [self.harness.image.topics.get(TopicName(name)) for name in self.group.topics]
         return {(topic.id, each.index) for topic in known if topic is not None for each in topic.partitions}
-
-
-def expect(refusal: Refused, *errors: Error) -> None:
-    assert refusal.error in errors
-
-
-def contents(group: object) -> dict[str, object]:
-    """All of a group but its marks."""
-    return {name: value for name, value in vars(group).items() if name not in ("topics_changed", "new_topics")}
 
 
 TestConsumerGroups = ConsumerGroups.TestCase

@@ -102,7 +102,7 @@ def _must_assign(state: GroupState, group: ConsumerGroup, now: Instant) -> bool:
     """
     if group.subscriptions.classic_members < len(group.members):
         return False
-    interval_ms = state.config.group_consumer_assignment_interval_ms
+    interval_ms = state.settings_of(group.id).consumer_assignment_interval_ms
     return group.topics_changed or is_due(group, interval_ms, now.wall_ms)
 
 

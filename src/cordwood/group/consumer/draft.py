@@ -16,13 +16,15 @@ from .group import ConsumerGroup
 class Draft:
     """A group to read, records for it, and answers to those who wait. *before* are records that make way for it."""
 
-    __slots__ = ("_looked", "group", "original", "records", "replies")
+    __slots__ = ("_looked", "group", "is_unsettled", "original", "records", "replies")
 
     def __init__(self, original: ConsumerGroup, before: Iterable[StateRecord] = ()) -> None:
         self.original = original
         self.group = original
         self.records = list(before)
         self.replies: list[tuple[Caller, object]] = []
+        self.is_unsettled = False
+        """What its members have is not what anybody shared out: that has to be done, whatever else is new."""
         self._looked = False
 
     def write(self, *records: StateRecord) -> None:

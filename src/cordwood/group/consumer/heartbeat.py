@@ -13,7 +13,6 @@ takes these steps, each resting on those before it (see ``draft``):
 
 from dataclasses import replace
 
-from cordwood.config import BrokerConfig
 from cordwood.coordinator.outcome import Caller, Outcome, answer
 from cordwood.errors import Error, Refused
 from cordwood.group.state import GroupState
@@ -40,17 +39,16 @@ from .target import is_due
 
 
 def heartbeat(state: GroupState, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Instant) -> Outcome:
-    config = state.config
     group = state.groups.get(request.group_id)
     if isinstance(group, ConsumerGroup):
         member = group.members.get(request.member_id)
         if (
             member is not None
             and _says_nothing_new(request, caller, member)
-            and _has_no_news(group, member, config, now)
+            and _has_no_news(state, group, member, now)
         ):
-            return answer(caller, _response(state, group, member, config, now))
-    check_request(request, caller.api_version, config.group_consumer_assignors)
+            return answer(caller, _response(state, group, member, now))
+    check_request(request, caller.api_version, state.config.group_consumer_assignors)
     if request.member_epoch < JOINING:
         return leave(state, request, caller, now)
     return _heartbeat(state, request, caller, now)
@@ -73,26 +71,25 @@ def _says_nothing_new(request: ConsumerGroupHeartbeatRequest, caller: Caller, me
     )
 
 
-def _has_no_news(group: ConsumerGroup, member: Member, config: BrokerConfig, now: Instant) -> bool:
+def _has_no_news(state: GroupState, group: ConsumerGroup, member: Member, now: Instant) -> bool:
     return (
         not group.topics_changed
         and member.current.is_reconciled_to(group.assignment_epoch)
-        and not is_due(group, config.group_consumer_assignment_interval_ms, now.wall_ms)
-        and not is_refresh_due(group, config.group_consumer_regex_refresh_interval_ms, now.wall_ms)
+        and not is_due(group, state.settings_of(group.id).consumer_assignment_interval_ms, now.wall_ms)
+        and not is_refresh_due(group, state.config.group_consumer_regex_refresh_interval_ms, now.wall_ms)
     )
 
 
 def _heartbeat(state: GroupState, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Instant) -> Outcome:
-    config = state.config
     draft = _open(state, request, now)
-    check_room(draft.group, request.member_id, config)
+    check_room(draft.group, request.member_id, state.config)
     member_id = request.member_id or new_member_id(state)
     before = find_member(draft, member_id, request)
     changed = describe(draft, before, _described(before.description, request, caller), state, now)
     assign_if_due(draft, state, now)
     member = advance(draft, member_id, state, now, _owned(request), subscription_changed=changed)
 
-    response = _response(state, draft.group, member, config, now)
+    response = _response(state, draft.group, member, now)
     if request.member_epoch == JOINING or is_full(request) or member.current.assigned != before.current.assigned:
         response.assignment = _assignment(member.current.assigned)
     return draft.outcome((caller, response))
@@ -131,16 +128,14 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned | None:
     return None if topics is None else {topic.topic_id: topic.partitions for topic in topics}
 
 
-def _response(
-    state: GroupState, group: ConsumerGroup, member: Member, config: BrokerConfig, now: Instant
-) -> ConsumerGroupHeartbeatResponse:
+def _response(state: GroupState, group: ConsumerGroup, member: Member, now: Instant) -> ConsumerGroupHeartbeatResponse:
     """Whoever is answered is alive."""
-    session_timeout_ms = config.group_consumer_session_timeout_ms
-    state.deadlines.set(SessionTimeout(group.id, member.id), now.mono_ms + session_timeout_ms)
+    settings = state.settings_of(group.id)
+    state.deadlines.set(SessionTimeout(group.id, member.id), now.mono_ms + settings.consumer_session_timeout_ms)
     return ConsumerGroupHeartbeatResponse(
         member_id=member.id,
         member_epoch=member.current.epoch,
-        heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+        heartbeat_interval_ms=settings.consumer_heartbeat_interval_ms,
     )
 
 

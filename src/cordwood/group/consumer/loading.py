@@ -38,7 +38,8 @@ def topics_changed(state: GroupState, names: Iterable[TopicName], now: Instant) 
 
 def set_session_deadline(state: GroupState, group_id: str, member: Member, now: Instant) -> None:
     classic = member.description.classic
-    timeout_ms = state.config.group_consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
+    own_ms = state.settings_of(group_id).consumer_session_timeout_ms
+    timeout_ms = own_ms if classic is None else classic.session_timeout_ms
     state.deadlines.set(SessionTimeout(group_id, member.id), now.mono_ms + timeout_ms)
 
 

@@ -54,6 +54,7 @@ def upgraded(state: GroupState, group: Group, now: Instant) -> Draft:
         assignment_epoch_record(group.id, group.generation, 0),
         *(current_record(group.id, each.id, each.current) for each in members),
     )
+    draft.is_unsettled = group.state is not classic.State.STABLE
     turn = classic.Turn(state, group, now)
     turn.release(Error.REBALANCE_IN_PROGRESS)
     draft.replies += turn.outcome.replies

@@ -24,7 +24,7 @@ def describe(draft: Draft, before: Member, description: Description, state: Grou
     changed = description.topics != old.topics or description.pattern != old.pattern
     if description.pattern != old.pattern:
         change_pattern(draft, old.pattern, description.pattern, state.image, now.wall_ms)
-    _look_at_topics(draft, state, now, bump=changed)
+    _look_at_topics(draft, state, now, bump=changed or draft.is_unsettled)
     return changed
 
 
@@ -47,9 +47,9 @@ def next_epoch_if(draft: Draft, state: GroupState, condition: bool) -> None:
 
 
 def assign_if_due(draft: Draft, state: GroupState, now: Instant) -> None:
-    config = state.config
-    if is_due(draft.group, config.group_consumer_assignment_interval_ms, now.wall_ms):
-        assign(draft, state.image, config.group_consumer_assignors, now.wall_ms)
+    interval_ms = state.settings_of(draft.group.id).consumer_assignment_interval_ms
+    if is_due(draft.group, interval_ms, now.wall_ms):
+        assign(draft, state.image, state.config.group_consumer_assignors, now.wall_ms)
 
 
 def advance(
