@@ -97,6 +97,17 @@ def test_topics_are_found_by_id(version: int) -> None:
     assert (unknown.name, unknown.topic_id, unknown.error_code) == (None, other, Error.UNKNOWN_TOPIC_ID)
 
 
+@pytest.mark.parametrize("name", ["", "other"])
+def test_an_id_counts_more_than_names(name: str) -> None:
+    harness = Harness()
+    harness.topic("t")
+    topic_id = harness.broker.image.topics[TopicName("t")].id
+    wanted = [MetadataRequestTopic(name=name, topic_id=topic_id), MetadataRequestTopic(name="other")]
+    (topic,) = harness.connect().ask(MetadataRequest(topics=wanted), 13, MetadataResponse).topics
+    assert (topic.name, topic.topic_id, topic.error_code) == ("t", topic_id, Error.NONE)
+    assert "other" not in harness.broker.image.topics
+
+
 def test_a_topic_without_name_and_id_is_an_invalid_request() -> None:
     (topic,) = Harness().connect().ask(by_id(UUID(int=0)), 12, MetadataResponse).topics
     assert topic.error_code == Error.INVALID_REQUEST

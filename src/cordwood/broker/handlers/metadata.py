@@ -7,6 +7,7 @@
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
@@ -36,6 +37,9 @@ CREATED_PARTITIONS_MAX = 1000
 def handle(broker: "Broker", call: Call, request: MetadataRequest) -> MetadataResponse | None:
     if call.api_version < 12 and any(t.name is None or t.topic_id != NO_TOPIC_ID for t in request.topics or ()):
         return _refuse_all(request)
+    if by_id := [topic for topic in request.topics or () if topic.topic_id != NO_TOPIC_ID]:
+        # As in Kafka, where one has an id only ids count, whatever is named: the Java client sends empty names with them.
+        request = replace(request, topics=[replace(topic, name=None) for topic in by_id])
     missing = _to_create(broker, call, request)
     if not missing:
         return _respond(broker, call, request)
