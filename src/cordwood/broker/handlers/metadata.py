@@ -38,7 +38,7 @@ def handle(broker: "Broker", call: Call, request: MetadataRequest) -> MetadataRe
     if call.api_version < 12 and any(t.name is None or t.topic_id != NO_TOPIC_ID for t in request.topics or ()):
         return _refuse_all(request)
     if by_id := [topic for topic in request.topics or () if topic.topic_id != NO_TOPIC_ID]:
-        # As in Kafka, where one has an id only ids count, whatever is named: the Java client sends empty names with them.
+        # Where one has an id only ids count, as in Kafka: the Java client sends empty names with them.
         request = replace(request, topics=[replace(topic, name=None) for topic in by_id])
     missing = _to_create(broker, call, request)
     if not missing:
