@@ -161,3 +161,27 @@ def test_check_sees_a_high_watermark_outside_the_log(high_watermark: int) -> Non
     partition.high_watermark = high_watermark
     with pytest.raises(AssertionError):
         partition.check()
+
+
+def test_what_the_broker_itself_appends_is_committed_like_the_rest() -> None:
+    partition = replica()
+    append(partition, b"a")
+    assert partition.append_own(memoryview(build_values([b"b", b"c"])), NOW).first_offset == 1
+    partition.check()
+    assert partition.high_watermark == 3
+
+
+def test_the_broker_itself_is_refused_what_it_may_not_append() -> None:
+    partition = replica(max_message_bytes="100", min_insync_replicas="1")
+    with pytest.raises(Refused) as refusal:
+        partition.append_own(memoryview(build_values([b"x" * 200])), NOW)
+    assert refusal.value.error is Error.MESSAGE_TOO_LARGE
+    partition.become(leader=TWO, epoch=5, isr=(TWO,))
+    with pytest.raises(Refused) as refusal:
+        partition.append_own(memoryview(build_values([b"x"])), NOW)
+    assert refusal.value.error is Error.NOT_LEADER_OR_FOLLOWER
+    partition.become(leader=ONE, epoch=6, isr=())
+    with pytest.raises(Refused) as refusal:
+        partition.append_own(memoryview(build_values([b"x"])), NOW)
+    assert refusal.value.error is Error.NOT_ENOUGH_REPLICAS
+    assert partition.log.end_offset == 0

@@ -159,10 +159,8 @@ class Shard:
         encoded = map(self.machine.encode, changes)
         batch = build([Record(n, now.wall_ms, key, value) for n, (key, value) in enumerate(encoded)], codec=self._codec)
         partition = self.partition
-        if len(batch) > partition.log.config.max_message_bytes:
-            raise Refused(Error.RECORD_LIST_TOO_LARGE, f"{len(batch)} bytes are too much for one change of a group.")
         try:
-            result = partition.append(memoryview(batch), required_acks=-1, now=now)
+            result = partition.append_own(memoryview(batch), now)
         except (StorageError, CorruptData) as error:
             self._logger.error("%s could not be written: %s", partition.name, error)
             raise Refused(Error.COORDINATOR_NOT_AVAILABLE, str(error)) from error

@@ -217,6 +217,11 @@ class Log:
         time_ms = now.wall_ms if self._rules.log_append_time else NO_TIMESTAMP
         return AppendResult(first_offset, self.end_offset - 1, time_ms, self.log_start_offset)
 
+    def append_own(self, data: memoryview, *, leader_epoch: int, now: Instant) -> AppendResult:
+        """Append a batch that this broker has made itself: nothing in it needs to be looked at."""
+        first_offset = self._write(data, header_at(data), leader_epoch, now)
+        return AppendResult(first_offset, self.end_offset - 1, NO_TIMESTAMP, self.log_start_offset)
+
     def begin_epoch(self, epoch: int) -> None:
         """This broker leads from now on: what comes is of *epoch*, even if nothing does before the next one."""
         if epoch > self._latest_epoch:

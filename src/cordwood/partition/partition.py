@@ -85,6 +85,20 @@ class Partition:
                 self.commit(log.end_offset)
         return result
 
+    def append_own(self, batch: memoryview, now: Instant) -> AppendResult:
+        """Add what this broker itself has to say (its coordinators' records), to be held by all replicas in sync."""
+        self.check_leader()
+        log = self.log
+        if len(self.isr) < log.config.min_insync_replicas:
+            raise Refused(Error.NOT_ENOUGH_REPLICAS)
+        if len(batch) > log.config.max_message_bytes:
+            raise Refused(Error.MESSAGE_TOO_LARGE, f"{len(batch)} bytes are more than max.message.bytes allows.")
+        result = log.append_own(batch, leader_epoch=self.leader_epoch, now=now)
+        self._uncommitted_bytes += len(batch)
+        if not self.sync_due():
+            self.commit(log.end_offset)
+        return result
+
     def sync_due(self) -> bool:
         """Must what was appended be synced before anybody reads it?"""
         log = self.log
