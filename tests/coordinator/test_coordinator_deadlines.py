@@ -32,6 +32,14 @@ def test_an_earlier_time_replaces_a_later_one_and_comes_once() -> None:
     assert deadlines.pop_due(100) is None
 
 
+def test_one_that_was_put_off_lets_an_earlier_one_go_first() -> None:
+    deadlines = Deadlines[str]()
+    deadlines.set("put off", 0)
+    deadlines.set("on time", 0)
+    deadlines.set("put off", 1)
+    assert [deadlines.pop_due(5), deadlines.pop_due(5)] == ["on time", "put off"]
+
+
 def test_what_is_cancelled_never_comes() -> None:
     deadlines = Deadlines[str]()
     deadlines.set("a", 10)

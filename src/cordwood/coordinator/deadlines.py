@@ -62,12 +62,11 @@ class Deadlines(Generic[K]):
                 continue  # it was set again to an earlier time, and has a later entry
             del self._queued_ms[key]
             due_ms = self._due_ms.get(key)
-            if due_ms is None:
-                continue
-            if due_ms <= now_ms:
+            if due_ms == queued_ms:
                 del self._due_ms[key]
                 return key
-            self._queue(key, due_ms)
+            if due_ms is not None:
+                self._queue(key, due_ms)  # it was set again to a later time
         return None
 
     def _rebuild(self) -> None:
