@@ -111,6 +111,6 @@ def test_a_zookeeper_brokers_file_loads() -> None:
     assert BrokerConfig.parse(texts).node_id == 0
     reported = [line.split(":")[0] for line in without_effect(texts, BROKER_SETTINGS)]
     assert reported == [
-        "zookeeper.connect, zookeeper.connection.timeout.ms, group.initial.rebalance.delay.ms",
+        "zookeeper.connect, zookeeper.connection.timeout.ms",
         "inter.broker.protocol.version, log.message.format.version",
     ]

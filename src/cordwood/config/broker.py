@@ -343,18 +343,14 @@ class BrokerConfig:
     offsets_topic_compression_codec: Int = setting(
         default=0, check=between(0, 4), doc="Compression of the internal topic that holds offsets, by code."
     )
-    group_initial_rebalance_delay_ms: Int = setting(
-        default=3000, later=True, doc="How long a new group waits for more members."
-    )
+    group_initial_rebalance_delay_ms: Int = setting(default=3000, doc="How long a new group waits for more members.")
     group_min_session_timeout_ms: Int = setting(
-        default=6000, later=True, doc="The shortest session timeout of a classic group's member."
+        default=6000, doc="The shortest session timeout of a classic group's member."
     )
     group_max_session_timeout_ms: Int = setting(
-        default=1_800_000, later=True, doc="The longest session timeout of a classic group's member."
+        default=1_800_000, doc="The longest session timeout of a classic group's member."
     )
-    group_max_size: Int = setting(
-        default=INT_MAX, check=at_least(1), later=True, doc="The most members of a classic group."
-    )
+    group_max_size: Int = setting(default=INT_MAX, check=at_least(1), doc="The most members of a classic group.")
     group_coordinator_rebalance_protocols: List = setting(
         default=("classic", "consumer", "streams"),
         check=each_of("consumer", "classic", "share", "streams"),
