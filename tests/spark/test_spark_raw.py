@@ -36,7 +36,7 @@ from cordwood.wire.messages import (
 )
 from support.scripted import ScriptedBroker, hang_up, message, raw, versions
 
-SETTINGS = {"num.partitions": 2, "log.segment.bytes": 1 << 20}
+SETTINGS = {"num.partitions": 2, "log.retention.ms": -1}
 
 
 @pytest.fixture(scope="module")
