@@ -6,7 +6,8 @@ from cordwood.errors import CorruptData
 from cordwood.ports import File
 from cordwood.record.batch import HEADER_SIZE, BatchHeader, check_counts, check_crc, header_at
 
-_HEADERS_CHUNK = 8 * 1024
+_HEADERS_CHUNK_MIN = 512
+_HEADERS_CHUNK_MAX = 8 * 1024
 _BATCHES_CHUNK = 1024 * 1024
 
 
@@ -14,9 +15,12 @@ def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHea
     """Each batch's position and header, from *position* up to *end*, which both lie between batches."""
     data = b""
     start = position
+    chunk = _HEADERS_CHUNK_MIN  # a search looks at a header or two
     while position < end:
         if position - start + HEADER_SIZE > len(data):
-            data = file.read(position, min(_HEADERS_CHUNK, end - position))
+            if data:  # small batches come many in a chunk, from large ones it takes nothing but their headers
+                chunk = min(2 * chunk, _HEADERS_CHUNK_MAX) if position - start < 2 * chunk else _HEADERS_CHUNK_MIN
+            data = file.read(position, min(chunk, end - position))
             start = position
         header = header_at(data, position - start)
         if header.size > end - position:

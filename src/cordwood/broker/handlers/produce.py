@@ -9,6 +9,7 @@ looks at a record. acks=0 has no answer, and a failure then ends the connection,
 client.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import EFFORT_MAX, Call
@@ -45,7 +46,7 @@ def handle(broker: "Broker", call: Call, request: ProduceRequest) -> ProduceResp
         _end_without_answer(broker, call, response)
         return None
     if unsynced:
-        broker.replicas.syncs.wait(unsynced, lambda: broker.reply(call, response), broker.effects)
+        broker.replicas.syncs.wait(unsynced, partial(broker.reply, call, response), broker.effects)
         return None
     return response
 
