@@ -6,6 +6,7 @@ the end and a look-up by time is measured. Ours alone.
 
 import random
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import mean
@@ -85,7 +86,19 @@ def _fill(broker: Broker, clients: Clients, size: int) -> _Log:
         records=records, record_bytes=RECORD_BYTES, batch_bytes=FETCH_BYTES, acks="1", warm_up=records // 10
     )
     clients.produce(broker, topic, load)
-    return _Log(topic, size, records, begin_ms, _now_ms())
+    return _Log(topic, size, records, *_record_times(broker, topic, range(begin_ms, _now_ms())))
+
+
+def _record_times(broker: Broker, topic: str, times_ms: range) -> tuple[int, int]:
+    """When the first record was made and when the last: before and after there is nothing to search for."""
+    with raw.RawConnection(broker.port) as connection:
+
+        def found(time_ms: int) -> int:
+            return raw.listed(connection.ask(raw.list_offsets_frame(topic, 0, time_ms)))
+
+        after_first = bisect_left(times_ms, True, key=lambda time_ms: found(time_ms) != 0)
+        after_last = bisect_left(times_ms, True, key=lambda time_ms: found(time_ms) < 0)
+    return times_ms.start + after_first - 1, times_ms.start + after_last
 
 
 def _costs(broker: Broker, log: _Log, requests: int, *, seed: int) -> dict[str, float]:
