@@ -217,3 +217,13 @@ def test_a_member_of_topics_that_do_not_exist_waits_for_them(harness: GroupHarne
     member = TestMember(harness, "a", topics=["later"])
     member.join()
     assert (member.epoch, member.numbers, group_of(harness).state_name) == (2, [], "Stable")
+
+
+def test_a_member_that_is_too_much_for_a_record_is_told_so_and_not_in_the_group(harness: GroupHarness) -> None:
+    member = TestMember(harness, "a")
+    harness.fail_next_write(Refused(Error.RECORD_LIST_TOO_LARGE))
+    with pytest.raises(Refused) as refusal:
+        member.join()
+    assert refusal.value.error is Error.UNKNOWN_SERVER_ERROR
+    assert not harness.state.groups
+    member.join()

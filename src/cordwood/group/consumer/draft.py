@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from cordwood.coordinator.outcome import Caller, Outcome, StateRecord
 from cordwood.errors import Refused
+from cordwood.group.classic.creation import write_failure
 
 from .apply import change
 from .group import ConsumerGroup
@@ -44,13 +45,12 @@ class Draft:
 
     def outcome(self, *replies: tuple[Caller, object]) -> Outcome:
         outcome = Outcome(self.records, [*self.replies, *replies])
-        if self._looked and self.records:
-            outcome.failed = lambda refusal: self._undo(outcome, refusal)
+        outcome.failed = lambda refusal: self._undo(outcome, write_failure(refusal))
         return outcome
 
     def _undo(self, outcome: Outcome, refusal: Refused) -> None:
-        """What was seen in the metadata is not in the group: look again."""
-        self.original.topics_changed = True
-        self.original.new_topics = True
+        """Should something have been seen in the metadata, it is not in the group: look again."""
+        self.original.topics_changed |= self._looked
+        self.original.new_topics |= self._looked
         for caller, _ in outcome.replies:
             caller.refuse(refusal)

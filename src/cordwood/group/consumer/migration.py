@@ -14,6 +14,7 @@ from cordwood.coordinator.outcome import Caller, Outcome
 from cordwood.errors import Error, ProtocolError, Refused
 from cordwood.group import classic
 from cordwood.group.classic import ClassicGroup
+from cordwood.group.classic.creation import write_failure
 from cordwood.group.groups import Group
 from cordwood.group.state import GroupState
 from cordwood.group.stored import ClassicMemberMetadata, ClassicProtocol
@@ -154,7 +155,7 @@ def downgrade(
     classic.start_sessions(turn)
     if rebalance:
         classic.prepare(turn, "no member speaks the consumer protocol any more")
-    turn.outcome.failed = lambda refusal: _undo(turn, original, refusal)
+    turn.outcome.failed = lambda refusal: _undo(turn, original, write_failure(refusal))
     return turn.outcome
 
 
