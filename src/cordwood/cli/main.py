@@ -21,7 +21,7 @@ COMMANDS = {
     "groups": "list, describe, reset and delete consumer groups",
     "produce": "send lines of standard input to a topic",
     "consume": "print a topic's records",
-    "demo": "see it work: a broker, a topic, a producer and two consumers",
+    "demo": "see it work: a broker, a topic, a producer and a group of two consumers",
 }
 
 # These may have a value that begins with a minus.
