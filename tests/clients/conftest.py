@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from clients.drivers import DEADLINE_S, DRIVERS, Client, MakeTopic
+from clients.java.bridge import Jvm
 from cordwood.testing import Broker
 
 
@@ -22,6 +23,13 @@ def bootstrap() -> Iterator[str]:
         return
     with Broker(settings={"num.partitions": 4}) as broker:
         yield broker.bootstrap
+
+
+@pytest.fixture(scope="session")
+def jvm() -> Iterator[Jvm]:
+    """For Kafka's own client and tools."""
+    with Jvm() as jvm:
+        yield jvm
 
 
 @pytest.fixture(params=DRIVERS, ids=lambda driver: driver.name)

@@ -141,7 +141,7 @@ class Librdkafka:
         assert producer.flush(DEADLINE_S) == 0
         return [_placed(told[number]) for number in range(len(records))]
 
-    def consumer(self, **settings: str | int | bool | Callable[[str], None]) -> confluent_kafka.Consumer:
+    def consumer(self, **settings: str | int | bool | Callable[..., None]) -> confluent_kafka.Consumer:
         dotted = {name if callable(value) else name.replace("_", "."): value for name, value in settings.items()}
         return confluent_kafka.Consumer(
             {

@@ -1,6 +1,6 @@
 """A JVM that runs Kafka's tools and Kafka's Java client for the tests, one request after the other.
 
-Our three small Java files are compiled once into the project's cache, under a name that changes with their text.
+Our small Java files are compiled once into the project's cache, under a name that changes with their text.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ class Jvm:
 
     def __init__(self) -> None:
         command = peer.java_command(
-            "ToolServer", [], flags=peer.SHORT_LIVED_FLAGS, heap=("-Xmx384M",), classes=_classes()
+            "ToolServer", [], flags=peer.SHORT_LIVED_FLAGS, heap=("-Xmx384M",), classes=compiled_classes()
         )
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed with the JVM
         self._process = subprocess.Popen(
@@ -74,7 +74,7 @@ class Jvm:
         return self._errors.read().decode(errors="replace")[-2000:]
 
 
-def _classes() -> Path:
+def compiled_classes() -> Path:
     """The directory of our compiled Java files."""
     sources = sorted(HERE.glob("*.java"))
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]

@@ -34,12 +34,6 @@ def target() -> Iterator[Target]:
         yield Target(broker.bootstrap, Path(broker.data))
 
 
-@pytest.fixture(scope="session")
-def jvm() -> Iterator[Jvm]:
-    with Jvm() as jvm:
-        yield jvm
-
-
 @pytest.fixture
 def java(jvm: Jvm, target: Target) -> JavaKafka:
     return JavaKafka(jvm, target.bootstrap)

@@ -1,0 +1,78 @@
+"""A broker that comes back knows its groups: they go on from their committed offsets, without anybody's help."""
+
+from functools import partial
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from clients.admins import LibrdkafkaAdmin
+from clients.drivers import DEADLINE_S, Librdkafka, Sent
+from clients.groups.conftest import MakeBroker, MakeCrew
+from clients.groups.crew import places, settle
+from clients.groups.events import Place
+from clients.groups.kinds import ALL
+from support.waiting import eventually
+
+
+def _committed(consumer: Consumer, places: list[TopicPartition]) -> list[TopicPartition]:
+    """Nothing while the broker looks for what it knows: librdkafka leaves it to the user to try again."""
+    try:
+        return consumer.committed(places, timeout=DEADLINE_S)
+    except KafkaException as error:
+        if error.args[0].code() not in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS):
+            raise
+        return []
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("crash", [False, True], ids=["stop", "kill"])
+def test_groups_go_on_after_a_restart(make_broker: MakeBroker, make_crew: MakeCrew, name: str, crash: bool) -> None:
+    """All kinds of clients at once: each is a group of two."""
+    broker = make_broker()
+    LibrdkafkaAdmin(broker.bootstrap).create(name, partitions=4)
+    ends = {Place(name, number): 25 for number in range(4)}
+    records = [Sent(b"%d" % number, partition=number % 4) for number in range(100)]
+    Librdkafka(broker.bootstrap).produce(name, records)
+    crew = make_crew(broker.bootstrap)
+    groups = {kind: f"{name}-{kind}" for kind in ALL}
+    members = {
+        kind: [crew.start(kind, group=group, commit_every=1) for _ in range(2)] for kind, group in groups.items()
+    }
+    for group in groups.values():
+        crew.read_all(ends, group)
+    for pair in members.values():
+        settle(pair, places(name, 4), [2, 2])
+    if crash:
+        broker.kill()
+    else:
+        broker.stop()
+    broker.start()
+    Librdkafka(broker.bootstrap).produce(name, records)
+    twice = {place: 2 * end for place, end in ends.items()}
+    for group in groups.values():
+        crew.read_all(twice, group)
+    crew.all_leave()
+    crew.check(twice)
+
+
+@pytest.mark.parametrize("crash", [False, True], ids=["stop", "kill"])
+def test_offsets_of_groups_without_members_are_kept(make_broker: MakeBroker, name: str, crash: bool) -> None:
+    broker = make_broker()
+    LibrdkafkaAdmin(broker.bootstrap).create(name, partitions=4)
+    groups = [f"{name}-{number}" for number in range(20)]
+    for number, group in enumerate(groups):
+        consumer = Librdkafka(broker.bootstrap).consumer(group_id=group)
+        told = [TopicPartition(name, place, number + place, metadata=group) for place in range(4)]
+        consumer.commit(offsets=told, asynchronous=False)
+        consumer.close()
+    if crash:
+        broker.kill()
+    else:
+        broker.stop()
+    broker.start()
+    for number, group in enumerate(groups):
+        consumer = Librdkafka(broker.bootstrap).consumer(group_id=group)
+        asked = [TopicPartition(name, place) for place in range(4)]
+        found = eventually(partial(_committed, consumer, asked), within_s=DEADLINE_S, what="the coordinator")
+        consumer.close()
+        assert [(one.offset, one.metadata) for one in found] == [(number + place, group) for place in range(4)]

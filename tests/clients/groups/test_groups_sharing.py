@@ -1,0 +1,68 @@
+"""Members of one group share its partitions evenly, whatever their client and the protocol; groups share nothing."""
+
+from typing import Final
+
+from clients.admins import LibrdkafkaAdmin
+from clients.drivers import Librdkafka, Sent
+from clients.groups.conftest import HEARTBEAT_MS, SESSION_TIMEOUT_MS
+from clients.groups.crew import Crew, places, settle
+from clients.groups.events import Place
+from clients.groups.kinds import ALL, CONFLUENT, CONFLUENT_NEW, JAVA, JAVA_NEW, KAFKA_PYTHON, Kind, each
+
+# A session's end, a heartbeat in which others are told, and what a busy machine adds.
+TAKEOVER_LIMIT_S: Final = (SESSION_TIMEOUT_MS + 2 * HEARTBEAT_MS) / 1_000 + 2.0
+
+
+@each(*ALL)
+def test_partitions_are_shared_and_a_killed_members_are_taken_over(crew: Crew, topic: str, kind: Kind) -> None:
+    everything = places(topic, 4)
+    crew.start(kind, alone=True)
+    crew.start(kind)
+    settle(crew.members, everything, [2, 2])
+    crew.start(kind)
+    crew.start(kind)
+    settle(crew.members, everything, [1, 1, 1, 1])
+    crew.start(kind)
+    settle(crew.members, everything, [1, 1, 1, 1, 0])
+    [idle] = [member for member in crew.members if not member.owned]
+    killed_at = next(member for member in crew.members if member.alone and member.owned).kill()
+    settle(crew.alive, everything, [1, 1, 1, 1])
+    assert idle.told("assigned")[-1].at - killed_at < TAKEOVER_LIMIT_S
+
+
+@each(*ALL)
+def test_every_group_gets_everything_of_all_its_topics(
+    crew: Crew, bootstrap: str, admin: LibrdkafkaAdmin, name: str, kind: Kind
+) -> None:
+    topics = (f"{name}-a", f"{name}-b")
+    ends: dict[Place, int] = {}
+    for topic in topics:
+        admin.create(topic, partitions=2)
+        Librdkafka(bootstrap).produce(topic, [Sent(b"%d" % number, partition=number % 2) for number in range(50)])
+        ends |= {Place(topic, 0): 25, Place(topic, 1): 25}
+    for group in ("one", "one", "two"):
+        crew.start(kind, group=f"{name}-{group}", topics=topics)
+    for group in ("one", "two"):
+        crew.read_all(ends, f"{name}-{group}")
+    crew.all_leave()
+    crew.check(ends)
+
+
+@each(
+    Kind(CONFLUENT.client, "classic", "cooperative-sticky"),
+    Kind(KAFKA_PYTHON.client, "classic", "cooperative-sticky"),
+    Kind(JAVA.client, "classic", "cooperative-sticky"),
+    CONFLUENT_NEW,
+    JAVA_NEW,
+)
+def test_nothing_is_taken_from_a_member_but_what_another_gets(crew: Crew, topic: str, kind: Kind) -> None:
+    everything = places(topic, 4)
+    first = crew.start(kind)
+    settle([first], everything, [4])
+    second = crew.start(kind)
+    settle([first, second], everything, [2, 2])
+    assert {place for event in first.told("revoked") for place in event.places} == second.owned
+    second.leave()
+    settle([first], everything, [4])
+    assert len([place for event in first.told("assigned") for place in event.places]) == 6
+    assert first.told("lost") == []
