@@ -34,6 +34,18 @@ def test_a_second_member_waits_for_the_assignment_interval(harness: GroupHarness
     assert (second.numbers, group_of(harness).state_name) == ([], "Reconciling")
 
 
+def test_whoever_waits_reports_more_often(harness: GroupHarness) -> None:
+    first, second = TestMember(harness, "a"), TestMember(harness, "b")
+    assert first.join().heartbeat_interval_ms == 5000
+    assert second.join().heartbeat_interval_ms == 500, "the next assignment is still to be made"
+    harness.advance(1000)
+    assert second.beat().heartbeat_interval_ms == 500, "what it shall have is not free"
+    first.settle()
+    assert second.beat().heartbeat_interval_ms == 5000
+    assert first.beat().heartbeat_interval_ms == 5000
+    assert (len(first.numbers), len(second.numbers)) == (2, 2)
+
+
 def test_without_an_assignment_interval_nobody_waits() -> None:
     harness = GroupHarness(group_consumer_assignment_interval_ms=0)
     harness.topic("t", 4)

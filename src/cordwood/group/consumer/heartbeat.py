@@ -30,12 +30,15 @@ from .draft import Draft
 from .group import ConsumerGroup
 from .joining import check_room, find_member, new_member_id
 from .leaving import leave
-from .member import JOINING, Description, Held, Member
+from .member import JOINING, Description, Held, Member, MemberState
 from .patterns import is_refresh_due
 from .reconcile import Owned
 from .request import check_request, is_full
 from .steps import advance, assign_if_due, describe
 from .target import is_due
+
+WAITING_PART = 10
+"""Members that wait report so many times as often. Kafka lets them wait like everybody else."""
 
 
 def heartbeat(state: GroupState, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Instant) -> Outcome:
@@ -135,8 +138,14 @@ def _response(state: GroupState, group: ConsumerGroup, member: Member, now: Inst
     return ConsumerGroupHeartbeatResponse(
         member_id=member.id,
         member_epoch=member.current.epoch,
-        heartbeat_interval_ms=settings.consumer_heartbeat_interval_ms,
+        heartbeat_interval_ms=_interval_ms(group, member, settings.consumer_heartbeat_interval_ms),
     )
+
+
+def _interval_ms(group: ConsumerGroup, member: Member, usual_ms: int) -> int:
+    """Whoever waits, for partitions of others or for the next assignment, looks again soon."""
+    waits = member.current.state is MemberState.UNRELEASED_PARTITIONS or group.epoch > group.assignment_epoch
+    return max(usual_ms // WAITING_PART, 1) if waits else usual_ms
 
 
 def _assignment(held: Held) -> ConsumerGroupHeartbeatResponseAssignment:

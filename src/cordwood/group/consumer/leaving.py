@@ -82,7 +82,7 @@ def _timed_out(state: GroupState, key: MemberTimer, now: Instant) -> Outcome:
     assert isinstance(group, ConsumerGroup)
     if not _is_meant(key, member):
         return Outcome()
-    state.logger.info("group %s: member %s is removed: %s", group.id, member.id, _REASONS[type(key)])
+    state.logger.info("group %.200r: member %.200r is removed: %s", group.id, member.id, _REASONS[type(key)])
     return remove(state, group, [member], now)
 
 
