@@ -26,6 +26,9 @@ from cordwood.record.build import Record, build, records
 LOAD_SLICE_BYTES = 64 << 10
 """So much is loaded in one go: some milliseconds, in which nobody else is served."""
 
+DUE_AT_ONCE = 100
+"""So many deadlines are dealt with in one go: a group may have thousands of members who all fall silent at once."""
+
 
 class Machine(Protocol):
     """A state that records make, and handlers read."""
@@ -135,8 +138,13 @@ class Shard:
         self.finish(outcome, now)
 
     def run_due(self, now: Instant) -> None:
-        """Deal with every deadline that has come."""
-        while self.state is ShardState.SERVING and (key := self.machine.deadlines.pop_due(now.mono_ms)) is not None:
+        """Deal with deadlines that have come, as many as may be dealt with in one go. ``deadlines`` has the others."""
+        for _ in range(DUE_AT_ONCE):
+            if self.state is not ShardState.SERVING:
+                return
+            key = self.machine.deadlines.pop_due(now.mono_ms)
+            if key is None:
+                return
             self.finish(self.machine.expired(key, now), now)
 
     def finish(self, outcome: Outcome, now: Instant) -> None:

@@ -15,6 +15,9 @@ from .group import ClassicGroup, InitialDelay
 from .states import State
 from .turn import Turn, joined
 
+WAIT_MS_LEAST = 1000
+"""How soon to look again whether a static member has come, whose own timeout may be nothing or less."""
+
 
 def rebalance_or_complete(turn: Turn, reason: str) -> None:
     """The group has changed: begin a rebalance, or see whether the one that goes on now has everybody."""
@@ -32,7 +35,7 @@ def prepare(turn: Turn, reason: str) -> None:
     turn.end_sync_phase()
     group.move(State.PREPARING, turn.now)
     turn.state.logger.info(
-        "group %.200s prepares a rebalance after generation %d: %.400s", group.id, group.generation, reason
+        "group %.200r prepares a rebalance after generation %d: %.400r", group.id, group.generation, reason
     )
     if group.is_initial:
         _delay(turn)
@@ -87,11 +90,11 @@ def complete_join(turn: Turn) -> None:
     turn.state.deadlines.cancel(JoinPhase(group.id))
     _drop_absent(turn)
     if group.roster.members and not group.roster.choose_leader():
-        turn.wait_for_joins(group.roster.rebalance_timeout_ms)
+        turn.wait_for_joins(max(group.roster.rebalance_timeout_ms, WAIT_MS_LEAST))
         return
     group.begin_generation(turn.now)
     if group.state is State.EMPTY:
-        turn.state.logger.info("group %.200s is empty in generation %d", group.id, group.generation)
+        turn.state.logger.info("group %.200r is empty in generation %d", group.id, group.generation)
         turn.outcome.records.append(group.propose())
     else:
         _begin_sync_phase(turn)
@@ -107,7 +110,7 @@ def _drop_absent(turn: Turn) -> None:
 def _begin_sync_phase(turn: Turn) -> None:
     group, roster = turn.group, turn.group.roster
     turn.state.logger.info(
-        "group %.200s has %d members in generation %d", group.id, len(roster.members), group.generation
+        "group %.200r has %d members in generation %d", group.id, len(roster.members), group.generation
     )
     for member in roster.members.values():
         parked = roster.park_join(member, None)

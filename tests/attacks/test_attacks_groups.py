@@ -1,0 +1,161 @@
+"""Hostile members of classic groups: an error code or bounded work, and other groups go on."""
+
+import logging
+from collections.abc import Iterator
+from time import monotonic
+from typing import TypeVar
+
+import pytest
+
+from attacks import group_requests
+from attacks.arena import MIB, create_topic
+from attacks.group_requests import (
+    COME_AT_ONCE,
+    INT_MAX,
+    RANGE,
+    SUBSCRIPTION,
+    beat,
+    commit,
+    committed,
+    consume,
+    consumer_request,
+    enter,
+    honest_members,
+    join,
+    join_request,
+    leave,
+    sync,
+    sync_request,
+)
+from cordwood.errors import Error
+from cordwood.wire.messages import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    JoinGroupResponse,
+    LeaveGroupRequestMember,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    SyncGroupResponse,
+)
+from cordwood.wire.frame import read_response
+from support.process import BrokerProcess
+from support.raw import ClosedByBroker, RawClient, crowd, encoded
+from support.waiting import eventually
+
+R = TypeVar("R")
+
+ARENA_SETTINGS = group_requests.SETTINGS
+
+
+@pytest.fixture(autouse=True)
+def _honest(broker: BrokerProcess, topic: str) -> Iterator[None]:
+    with honest_members(broker, f"honest-{topic}"):
+        yield
+
+
+# ---------------------------------------------------------------------- timeouts
+
+
+@pytest.mark.parametrize("rebalance_ms", [0, -(2**31)])
+def test_a_static_member_without_patience_leaves_the_broker_time_for_others(
+    client: RawClient, broker: BrokerProcess, topic: str, rebalance_ms: int
+) -> None:
+    """The only one who is awaited is static, does not come, and its time to come is none: again and again."""
+    enter(client, topic, instance="a")
+    returned = join(client, join_request(topic, instance="a", rebalance_ms=rebalance_ms), version=5)
+    assert returned.error_code == Error.NONE
+    member_id = join(client, join_request(topic), version=4).member_id
+    with RawClient(broker.bootstrap) as other:
+        other.send(join_request(topic, member_id, rebalance_ms=200), version=4)
+        eventually(lambda: _state(client, topic) == "PreparingRebalance", what="the join")
+        leave(client, topic, LeaveGroupRequestMember(member_id=member_id))
+        cpu_s = broker.cpu_s
+        assert received(other, JoinGroupResponse, 4).error_code == Error.UNKNOWN_MEMBER_ID
+        until_s = monotonic() + 0.4
+        eventually(lambda: monotonic() > until_s and _state(client, topic), what="the member's time, often enough")
+    assert broker.cpu_s - cpu_s < 1.0
+
+
+@pytest.mark.parametrize("number", [-(2**31), -1, 0, INT_MAX])
+def test_session_timeouts_out_of_bounds_are_refused(client: RawClient, topic: str, number: int) -> None:
+    for version in (0, 3, 9):
+        answer = join(client, join_request(topic, session_ms=number), version=version)
+        assert answer.error_code == Error.INVALID_SESSION_TIMEOUT
+
+
+@pytest.mark.parametrize("number", [-(2**31), -1, 0, INT_MAX])
+def test_rebalance_timeouts_beyond_all_bounds_get_an_answer(client: RawClient, topic: str, number: int) -> None:
+    assert join(client, join_request(topic, rebalance_ms=number)).error_code == Error.NONE
+    assert beat(client, topic, "nobody", 1) == Error.UNKNOWN_MEMBER_ID
+
+
+# ---------------------------------------------------------------------- names
+
+NAMES = ["\0", "\n", "a/../b", "/", "\U0001f600" * 8191, "\u0645\u062c", "\u2028", "x" * 32_767, "\x1b[2J", " ", "."]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=lambda name: repr(name[:6]))
+def test_every_name_is_a_group(client: RawClient, broker: BrokerProcess, name: str, topic: str) -> None:
+    """Group, instance, client, protocol and member in any script and length: served, or refused with a code."""
+    create_topic(client, topic)
+    client.send(join_request(name, instance=name, protocols={name: b"x"}, reason=name), version=9, client_id=name)
+    joined = received(client, JoinGroupResponse, 9)
+    assert joined.error_code == Error.NONE
+    request = sync_request(name, joined.member_id, joined.generation_id, {name: b"", joined.member_id: b"mine"})
+    assert sync(client, request).assignment == b"mine"
+    fields = {"member_id": joined.member_id, "generation": joined.generation_id, "metadata": name[:4000]}
+    (error,) = commit(client, name, topic, **fields)
+    assert error in (Error.NONE, Error.OFFSET_METADATA_TOO_LARGE)
+    assert name in {group.group_id for group in client.ask(ListGroupsRequest(), ListGroupsResponse).groups}
+    described = client.ask(DescribeGroupsRequest(groups=[name]), DescribeGroupsResponse).groups[0]
+    assert described.members[0].group_instance_id == name
+    leave(client, name, LeaveGroupRequestMember(group_instance_id=name, reason=name))
+    consumed = consume(client, consumer_request(name, name, instance=name))
+    assert consumed.error_code == (Error.NONE if name.strip("".join(map(chr, range(33)))) else Error.INVALID_REQUEST)
+    assert consume(client, consumer_request(name, name, -1, instance=name)).error_code in (0, Error.INVALID_REQUEST)
+    answer = client.ask(DeleteGroupsRequest(groups_names=[name]), DeleteGroupsResponse)
+    assert answer.results[0].error_code == Error.NONE
+
+
+def test_no_member_forges_a_log_line(client: RawClient, broker: BrokerProcess, topic: str) -> None:
+    forged = f"{topic}\n2026-01-01 00:00:00,000 FORGED by them"
+    client.send(
+        join_request(forged, protocols={forged: b""}, reason=forged, session_ms=50), version=3, client_id=forged
+    )
+    received(client, JoinGroupResponse, 3)
+    assert broker.says("was not heard of")
+    client.send(consumer_request(f"{forged} 2", forged, instance=forged), client_id=forged)
+    client.receive_frame()
+    leave(client, forged, LeaveGroupRequestMember(member_id=forged, reason=forged))
+    assert broker.says("is empty")
+    lines = list(broker.log)
+    assert any("FORGED" in line for line in lines), "the group is not named at all"
+    for line in lines:
+        assert line.isprintable()
+        assert len(line) < 2000
+        assert line.split()[2] in logging.getLevelNamesMapping()
+
+
+def test_long_names_cost_little(client: RawClient, broker: BrokerProcess) -> None:
+    """Where a group lives depends on all letters of its name, and a request has room for millions of them."""
+    names = [f"{number:03}" + "x" * 32_700 for number in range(100)]
+    cpu_s = broker.cpu_s
+    client.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=names), FindCoordinatorResponse)
+    client.ask(DescribeGroupsRequest(groups=names), DescribeGroupsResponse)
+    client.ask(DeleteGroupsRequest(groups_names=names), DeleteGroupsResponse)
+    assert broker.cpu_s - cpu_s < 0.6
+
+
+def received(client: RawClient, answer: type[R], version: int) -> R:
+    """The answer to a request that was sent."""
+    return read_response(answer, version, memoryview(client.receive_frame()))
+
+
+def _state(client: RawClient, group: str) -> str:
+    return client.ask(DescribeGroupsRequest(groups=[group]), DescribeGroupsResponse).groups[0].group_state
