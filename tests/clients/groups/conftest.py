@@ -21,6 +21,7 @@ from clients.groups.events import Wish
 from cordwood.testing import Broker
 from support.kafka import KafkaProcess
 from support.process import BrokerProcess
+from support.waiting import eventually
 
 ON_KAFKA: Final = os.environ.get("CLIENT_TESTS_PEER") == "kafka"
 
@@ -120,7 +121,13 @@ def admin(bootstrap: str) -> LibrdkafkaAdmin:
 @pytest.fixture
 def topic(admin: LibrdkafkaAdmin, name: str) -> str:
     """The test's topic with four partitions."""
-    admin.create(name, partitions=4)
+    return create_topic(admin, name, partitions=4)
+
+
+def create_topic(admin: LibrdkafkaAdmin, name: str, *, partitions: int) -> str:
+    """Not only accepted, but known: Kafka's parts learn of it one after the other."""
+    admin.create(name, partitions=partitions)
+    eventually(lambda: name in admin.topics() and len(admin.partitions(name)) == partitions, what="the topic")
     return name
 
 

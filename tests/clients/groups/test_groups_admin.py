@@ -20,6 +20,7 @@ from kafka.structs import OffsetAndMetadata
 
 from clients.admins import KafkaPythonAdmin, LibrdkafkaAdmin, only, refusal
 from clients.drivers import DEADLINE_S, Librdkafka
+from clients.groups.conftest import create_topic
 from clients.groups.crew import Crew, Member, places, settle
 from clients.groups.events import Place
 from clients.groups.kinds import CONFLUENT, CONFLUENT_NEW, Kind, each
@@ -172,7 +173,7 @@ def test_offsets_are_deleted_unless_somebody_reads_the_topic(
 ) -> None:
     group = crew.wish.group
     other = f"{topic}-other"
-    admin.create(other, partitions=2)
+    create_topic(admin, other, partitions=2)
     commit(bootstrap, group, {Place(topic, 0): 0, Place(other, 0): 4, Place(other, 1): 5})
     member = started(crew, kind, topic)
 

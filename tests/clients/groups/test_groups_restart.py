@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from clients.admins import LibrdkafkaAdmin
 from clients.drivers import DEADLINE_S, Librdkafka, Sent
-from clients.groups.conftest import MakeBroker, MakeCrew
+from clients.groups.conftest import MakeBroker, MakeCrew, create_topic
 from clients.groups.crew import places, settle
 from clients.groups.events import Place
 from clients.groups.kinds import ALL
@@ -29,7 +29,7 @@ def _committed(consumer: Consumer, places: list[TopicPartition]) -> list[TopicPa
 def test_groups_go_on_after_a_restart(make_broker: MakeBroker, make_crew: MakeCrew, name: str, crash: bool) -> None:
     """All kinds of clients at once: each is a group of two."""
     broker = make_broker()
-    LibrdkafkaAdmin(broker.bootstrap).create(name, partitions=4)
+    create_topic(LibrdkafkaAdmin(broker.bootstrap), name, partitions=4)
     ends = {Place(name, number): 25 for number in range(4)}
     records = [Sent(b"%d" % number, partition=number % 4) for number in range(100)]
     Librdkafka(broker.bootstrap).produce(name, records)
@@ -58,7 +58,7 @@ def test_groups_go_on_after_a_restart(make_broker: MakeBroker, make_crew: MakeCr
 @pytest.mark.parametrize("crash", [False, True], ids=["stop", "kill"])
 def test_offsets_of_groups_without_members_are_kept(make_broker: MakeBroker, name: str, crash: bool) -> None:
     broker = make_broker()
-    LibrdkafkaAdmin(broker.bootstrap).create(name, partitions=4)
+    create_topic(LibrdkafkaAdmin(broker.bootstrap), name, partitions=4)
     groups = [f"{name}-{number}" for number in range(20)]
     for number, group in enumerate(groups):
         consumer = Librdkafka(broker.bootstrap).consumer(group_id=group)

@@ -4,7 +4,7 @@ from typing import Final
 
 from clients.admins import LibrdkafkaAdmin
 from clients.drivers import Librdkafka, Sent
-from clients.groups.conftest import HEARTBEAT_MS, SESSION_TIMEOUT_MS
+from clients.groups.conftest import HEARTBEAT_MS, SESSION_TIMEOUT_MS, create_topic
 from clients.groups.crew import Crew, places, settle
 from clients.groups.events import Place
 from clients.groups.kinds import ALL, CONFLUENT, CONFLUENT_NEW, JAVA, JAVA_NEW, KAFKA_PYTHON, Kind, each
@@ -37,7 +37,7 @@ def test_every_group_gets_everything_of_all_its_topics(
     topics = (f"{name}-a", f"{name}-b")
     ends: dict[Place, int] = {}
     for topic in topics:
-        admin.create(topic, partitions=2)
+        create_topic(admin, topic, partitions=2)
         Librdkafka(bootstrap).produce(topic, [Sent(b"%d" % number, partition=number % 2) for number in range(50)])
         ends |= {Place(topic, 0): 25, Place(topic, 1): 25}
     for group in ("one", "one", "two"):

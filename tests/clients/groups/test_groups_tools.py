@@ -115,8 +115,8 @@ def test_verifiable_consumer_reads_and_commits(
     arguments = ("--topic", topic, "--group-id", name, "--group-protocol", protocol, "--max-messages", "40")
     out = tool(f"{TOOLS}VerifiableConsumer", *arguments, "--reset-policy", "earliest").out
     events = [json.loads(line) for line in out.splitlines()]
-    [assigned] = [event for event in events if event["name"] == "partitions_assigned"]
-    assert sorted(place["partition"] for place in assigned["partitions"]) == [0, 1, 2, 3]
+    assigned = [event["partitions"] for event in events if event["name"] == "partitions_assigned"]
+    assert {place["partition"] for some in assigned for place in some} == {0, 1, 2, 3}
     assert sum(event["count"] for event in events if event["name"] == "records_consumed") == 40
     assert all(event["success"] for event in events if event["name"] == "offsets_committed")
     kept = JavaOffsets(bootstrap, jvm).committed(name, places(topic, 4))
