@@ -175,7 +175,6 @@ class ClientSocket:
         Replies gather meanwhile and leave together: one system call, and one wake-up of the client, for all of them.
         """
         moment = now()  # all that came in one read came at one time
-        self._gathering = True
         try:
             while end - start >= 4:
                 (length,) = _LENGTH.unpack_from(view, start)
@@ -186,6 +185,7 @@ class ClientSocket:
                 after = start + 4 + length
                 if after > end or self._must_wait():
                     break
+                self._gathering |= after < end  # a request that came alone is answered at once
                 self._on_frame(self, view[start + 4 : after], moment)
                 start = after
                 if self.closing:
