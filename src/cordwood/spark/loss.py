@@ -1,4 +1,4 @@
-"""Records that a query should have read and that are gone: stop, or say so and go on, as ``failOnDataLoss`` wants it."""
+"""Records that are gone before a query has read them: stop, or say so and go on, as ``failOnDataLoss`` wants it."""
 
 import logging
 from collections.abc import Iterable

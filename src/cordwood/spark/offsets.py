@@ -1,8 +1,8 @@
 """Offsets of partitions: as Spark keeps them, as options give them, and the limits that a query begins and ends at.
 
-Spark compares two offsets of a stream by their text, so their keys have one order: topics by name, partitions by number.
-The form is that of Spark's Kafka source, ``{"topic":{"0":17}}``: a checkpoint made by one can be continued by the other.
-Pure.
+Spark compares two offsets of a stream by their text, so their keys have one order: topics by name, partitions by
+number. The form is that of Spark's Kafka source, ``{"topic":{"0":17}}``: a checkpoint made by one can be continued by
+the other. Pure.
 """
 
 import json
@@ -70,7 +70,9 @@ def of_json(offsets: Json) -> Offsets:
     >>> of_json({"a": {"9": 3}})
     {('a', 9): 3}
     """
-    return {(topic, int(partition)): offset for topic, entries in offsets.items() for partition, offset in entries.items()}
+    return {
+        (topic, int(partition)): offset for topic, entries in offsets.items() for partition, offset in entries.items()
+    }
 
 
 def parse_offsets(option: str, text: str) -> Offsets:
@@ -78,7 +80,9 @@ def parse_offsets(option: str, text: str) -> Offsets:
     example = '{"orders":{"0":23,"1":-1}}'
 
     def read(value: object) -> Offsets:
-        return {(topic, number): _int(entry) for topic, entries in _items(value) for number, entry in _numbered(entries)}
+        return {
+            (topic, number): _int(entry) for topic, entries in _items(value) for number, entry in _numbered(entries)
+        }
 
     found = _parsed(option, text, example, read)
     for (topic, partition), offset in found.items():
@@ -96,9 +100,10 @@ def parse_partitions(option: str, text: str) -> frozenset[Partition]:
     def read(value: object) -> frozenset[Partition]:
         return frozenset((topic, _int(number)) for topic, numbers in _items(value) for number in _list(numbers))
 
-    found = _parsed(option, text, '{"orders":[0,1]}', read)
+    example = '{"orders":[0,1]}'
+    found = _parsed(option, text, example, read)
     if not found:
-        raise ConfigError(f"option {option} names no partition; write it as {'{"orders":[0,1]}'}")
+        raise ConfigError(f"option {option} names no partition; write it as {example}")
     return found
 
 

@@ -1,0 +1,55 @@
+"""What batch and stream readers do alike on the driver: ranges become tasks, each told where its files may be."""
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from cordwood.client.raw import RawClient, RawError
+
+from . import planning
+from .offsets import Partition
+from .options import SourceOptions
+from .ranges import Range
+from .reading import Reading
+from .road import DirectHint, direct_hints
+from .warm import warm
+
+DIRECT_OFFSETS_MIN: Final = 20_000
+"""Fewer records than that come with the first answer of the broker, most of the time."""
+
+LOG: Final = logging.getLogger("cordwood.spark")
+
+
+def reading_of(options: SourceOptions) -> Reading:
+    """How the tasks of this query read."""
+    settings = options.settings
+    if options.task_timeout_ms is not None:
+        settings = replace(settings, timeout_ms=options.task_timeout_ms)
+    return Reading(settings, options.columns, options.fail_on_data_loss, options.group, LOG)
+
+
+def plan(ranges: Sequence[Range], options: SourceOptions) -> list[list[Range]]:
+    """The ranges of each task. The kernels are ready in the cache before there is a task that needs them."""
+    planned = planning.tasks(
+        ranges,
+        min_partitions=options.min_partitions,
+        max_records=options.max_records_per_partition,
+        cores=os.cpu_count() or 1,
+    )
+    if planned:
+        warm()
+    return planned
+
+
+def hints(client: RawClient, ranges: Sequence[Range], options: SourceOptions) -> Mapping[Partition, DirectHint]:
+    """Where the files of these partitions are; nothing where it would not be worth it, or nobody tells."""
+    large = sorted({range_[:2] for range_ in ranges if range_.end - range_.start >= DIRECT_OFFSETS_MIN})
+    if not options.direct or not large:
+        return {}
+    try:
+        return direct_hints(client, large)
+    except RawError as error:
+        LOG.info("reading over the network: %s", error)
+        return {}

@@ -1,0 +1,169 @@
+"""Where partitions begin and end now, and which there are: what the driver asks the cluster before it plans.
+
+Right after a change of leaders a broker may not know a topic yet, or call an offset the latest that is not. So what can
+not be is asked for again a few times (``fetchOffset.numRetries``) before it is believed.
+"""
+
+import logging
+from collections.abc import Collection, Mapping
+from threading import Event
+
+from cordwood.client.raw import RawClient, UnknownTopic
+from cordwood.errors import ConfigError
+
+from . import loss
+from .offsets import EARLIEST, LATEST, AtOffsets, AtTimes, Everywhere, Limit, Offsets, Partition
+from .options import SourceOptions
+from .ranges import Range
+from .subscription import check_found
+
+
+class Positions:
+    """Asks one cluster for the partitions of one query."""
+
+    def __init__(self, client: RawClient, options: SourceOptions, log: logging.Logger) -> None:
+        self._client = client
+        self._options = options
+        self._log = log
+        self._pause = Event()
+
+    # Streams
+
+    def begin(self) -> Offsets:
+        """Where a new stream begins."""
+        return self._resolved(self._options.starting, self._subscribed())
+
+    def latest(self, known: Mapping[Partition, int]) -> Offsets:
+        """Where the partitions end; *known* is where they ended before."""
+        for _ in range(self._options.offset_attempts - 1):
+            try:
+                found = self._latest_once()
+            except UnknownTopic as reason:  # just deleted
+                self._log.info("%s; asking again", reason)
+            else:
+                wrong = [p for p, offset in known.items() if found.get(p, -1) < offset]
+                if not wrong:
+                    return found
+                self._log.warning("%s ended later before; asking again", loss.names(wrong))
+            self._pause.wait(self._options.offset_interval_ms / 1000)
+        return self._latest_once()
+
+    def _latest_once(self) -> Offsets:
+        topics = self._client.topics(self._options.subscription.topics)
+        return self._at(dict.fromkeys(sorted(self._options.subscription.select(topics)), LATEST))
+
+    def earliest(self, partitions: Collection[Partition]) -> Offsets:
+        """Where these begin; those that do not exist any more are left out."""
+        if not partitions:
+            return {}
+        topics = self._client.topics(sorted({topic for topic, _ in partitions}))
+        existing = {p for p in partitions if p[0] in topics and p[1] in topics[p[0]].partitions}
+        return self._at(dict.fromkeys(sorted(existing), EARLIEST))
+
+    # Batches
+
+    def batch(self) -> list[Range]:
+        """What a batch reads: a range for each partition, none of them beyond what there is."""
+        options = self._options
+        partitions = self._subscribed()
+        start, end = self._resolved(options.starting, partitions), self._resolved(options.ending, partitions)
+        _check_order(options.starting, start, options.ending, end)
+        ranges = [Range(*p, start[p], end[p]) for p in partitions if start[p] < end[p]]
+        explicit = isinstance(options.starting, AtOffsets) or isinstance(options.ending, AtOffsets)
+        return self._existing(ranges) if explicit else ranges
+
+    def _existing(self, ranges: list[Range]) -> list[Range]:
+        """Ranges that somebody has made up, cut to what there is."""
+        first = self._at({range_[:2]: EARLIEST for range_ in ranges})
+        last = self._at({range_[:2]: LATEST for range_ in ranges})
+        fail, found = self._options.fail_on_data_loss, []
+        for topic, number, start, end in ranges:
+            lowest, highest = first[topic, number], last[topic, number]
+            if start < lowest:
+                loss.report(loss.skipped(topic, number, start, min(lowest, end)), fail=fail, log=self._log)
+            if end > highest:
+                beyond = f"offsets {max(start, highest)} to {end - 1} of {topic}-{number}"
+                loss.report(f"{beyond} are not there: it ends at {highest}", fail=fail, log=self._log)
+            found.append(Range(topic, number, max(start, lowest), min(end, highest)))
+        return [range_ for range_ in found if range_.start < range_.end]
+
+    # Both
+
+    def at_time(self, time_ms: int, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """The first offsets with a record as young as that; -1 where there is none."""
+        return self._at(dict.fromkeys(sorted(partitions), time_ms))
+
+    def _subscribed(self) -> list[Partition]:
+        """The partitions to read, in order.
+
+        Raises:
+            MissingTopic: a topic that was named does not exist.
+        """
+        subscription = self._options.subscription
+        topics = self._client.topics(subscription.topics)
+        if len(topics) < len(subscription.topics or ()):
+            self._pause.wait(self._options.offset_interval_ms / 1000)  # it may be just being made
+            topics = self._client.topics(subscription.topics)
+        if len(topics) < len(subscription.topics or ()):
+            check_found(subscription, topics, self._client.topics().keys())
+        return sorted(subscription.select(topics))
+
+    def _at(self, wanted: Mapping[Partition, int]) -> Offsets:
+        if not wanted:
+            return {}
+        return {partition: found.offset for partition, found in self._client.offsets(wanted).items()}
+
+    def _resolved(self, limit: Limit, partitions: list[Partition]) -> Offsets:
+        match limit:
+            case Everywhere(offset):
+                return self._at(dict.fromkeys(partitions, offset))
+            case AtOffsets(option, offsets):
+                _check_same(option, offsets, partitions)
+                return {**offsets, **self._at({p: offset for p, offset in offsets.items() if offset < 0})}
+            case AtTimes():
+                return self._resolved_times(limit, partitions)
+
+    def _resolved_times(self, limit: AtTimes, partitions: list[Partition]) -> Offsets:
+        if not isinstance(limit.times_ms, int):
+            _check_same(limit.option, limit.times_ms, partitions)
+        found = self._at({p: limit.time_ms(p) for p in partitions})
+        none = [p for p, offset in found.items() if offset < 0]
+        if none and not limit.latest_if_none:
+            (topic, number), *_ = none
+            raise ConfigError(
+                f"option {limit.option}: {topic}-{number} has no record as young as {limit.time_ms(none[0])}; to begin "
+                "at the end of such partitions, set startingOffsetsByTimestampStrategy to latest"
+            )
+        return {**found, **self._at(dict.fromkeys(none, LATEST))}
+
+
+def _check_same(option: str, named: Mapping[Partition, int], partitions: Collection[Partition]) -> None:
+    missing, unread = set(partitions) - named.keys(), named.keys() - set(partitions)
+    if missing:
+        raise ConfigError(
+            f"option {option} must have every partition that is read, and {loss.names(missing)} is not in it; -1 "
+            "stands for the latest offset, -2 for the earliest"
+        )
+    if unread:
+        raise ConfigError(f"option {option} has {loss.names(unread)}, which is not read, or does not exist")
+
+
+def _check_order(starting: Limit, start: Offsets, ending: Limit, end: Offsets) -> None:
+    """A batch that somebody wants to end before it begins is a mistake; one that begins at the earliest is empty."""
+    for (topic, number), offset in sorted(start.items()):
+        chosen = [_is_chosen(starting, (topic, number)), _is_chosen(ending, (topic, number))]
+        if all(chosen) and offset > end[topic, number]:
+            raise ConfigError(
+                f"{topic}-{number} would begin at offset {offset} and end before it, at {end[topic, number]}: look at "
+                "the options for the starting and the ending offsets"
+            )
+
+
+def _is_chosen(limit: Limit, partition: Partition) -> bool:
+    match limit:
+        case Everywhere():
+            return False
+        case AtOffsets(_, offsets):
+            return offsets[partition] >= 0
+        case AtTimes():
+            return True

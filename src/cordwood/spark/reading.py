@@ -1,0 +1,85 @@
+"""What a task does: the records of some offset ranges, as Arrow.
+
+Stateless: a task is given all that it needs, and everything is made anew in its process. Records that were deleted
+between planning and reading are missed here, and reported as ``failOnDataLoss`` wants it.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from cordwood.client.raw import EARLIEST, OffsetOutOfRange, RawClient, RawSettings
+
+from . import loss
+from .decode import decode
+from .offsets import Partition
+from .ranges import Range
+from .road import DirectHint, roads
+from .schema import Columns
+
+
+class Task(InputPartition):
+    """The ranges that one task reads, and where their files may be."""
+
+    def __init__(
+        self,
+        ranges: Sequence[Range],
+        hints: Mapping[Partition, DirectHint] | None = None,
+        commits: Mapping[Partition, int] | None = None,
+    ) -> None:
+        super().__init__(None)
+        self.ranges = list(ranges)
+        self.hints = {range_[:2]: hints[range_[:2]] for range_ in ranges if hints and range_[:2] in hints}
+        self.commits = dict(commits or {})
+        """What to commit for the group when all is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How all tasks of a query read."""
+
+    settings: RawSettings
+    columns: Columns
+    fail_on_data_loss: bool
+    group: str | None = None
+    log: logging.Logger = field(default_factory=lambda: logging.getLogger("cordwood.spark"))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one task. What is no task of ours has none: Spark makes one up if there are none at all."""
+        if not isinstance(partition, Task):
+            return
+        with RawClient(self.settings) as client:
+            for wanted in partition.ranges:
+                yield from self._range(client, wanted, partition.hints.get(wanted[:2]))
+            if self.group is not None and partition.commits:
+                client.commit(self.group, partition.commits)
+
+    def _range(self, client: RawClient, wanted: Range, hint: DirectHint | None) -> Iterator[pa.RecordBatch]:
+        isolation = self.settings.isolation
+        while wanted.start < wanted.end:
+            try:
+                yield from decode(roads(client, wanted, isolation=isolation, direct=hint), wanted, self.columns)
+                return
+            except OffsetOutOfRange as missing:
+                wanted = self._after_loss(client, wanted, missing)
+
+    def _after_loss(self, client: RawClient, wanted: Range, missing: OffsetOutOfRange) -> Range:
+        """What is left of a range when the records at its beginning, or in its midst, are gone."""
+        partition = (wanted.topic, wanted.partition)
+        earliest = client.offsets({partition: EARLIEST})[partition].offset
+        position = max(missing.offset, wanted.start)
+        if earliest <= position:
+            end = client.offsets({partition: -1})[partition].offset
+            what = f"{wanted} are not there, it has {earliest} to {end}; was the topic deleted and made anew?"
+            loss.report(what, fail=self.fail_on_data_loss, log=self.log)
+            return wanted._replace(start=wanted.end)
+        gone_end = min(earliest, wanted.end)
+        loss.report(
+            loss.skipped(*partition, position, gone_end),
+            fail=self.fail_on_data_loss,
+            log=self.log,
+        )
+        return wanted._replace(start=gone_end)
