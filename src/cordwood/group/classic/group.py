@@ -11,7 +11,7 @@ rebalance, syncs only while it completes one; an empty group has no members, and
 
 from cordwood.coordinator.deadlines import Deadlines
 from cordwood.coordinator.outcome import StateRecord
-from cordwood.errors import Error, Refused
+from cordwood.errors import CorruptData, Error, Refused
 from cordwood.group.groups import CLASSIC
 from cordwood.group.stored import GroupMetadataKey, GroupMetadataMember, GroupMetadataValue
 from cordwood.group.timers import ClassicSession
@@ -23,6 +23,8 @@ from .states import FOLLOWING, State
 from .subscribed import CONSUMER_PROTOCOL_TYPE, NOTHING_KNOWN, Subscribed
 
 NO_TIMESTAMP = -1
+GENERATION_MAX = (1 << 31) - 1
+"""After it comes 0."""
 
 
 class ClassicGroup:
@@ -75,6 +77,7 @@ class ClassicGroup:
         group.generation = value.generation
         group.protocol_type = value.protocol_type
         group.protocol = (value.protocol or "") if value.members else value.protocol
+        _check_stored(value)
         for member in value.members:
             group.roster.add(_from_stored(member, value.protocol))
         group.roster.leader = value.leader if value.leader in group.roster.members else group.roster.leader
@@ -138,7 +141,7 @@ class ClassicGroup:
 
     def begin_generation(self, now: Instant) -> None:
         """All who should join have."""
-        self.generation += 1
+        self.generation = (self.generation + 1) & GENERATION_MAX
         self.pending_sync.clear()
         if self.roster.members:
             self.settle_protocol()
@@ -312,6 +315,15 @@ def _to_stored(member: Member, protocol: str | None) -> GroupMetadataMember:
         subscription=member.metadata(protocol),
         assignment=member.assignment,
     )
+
+
+def _check_stored(value: GroupMetadataValue) -> None:
+    if value.generation >= GENERATION_MAX:
+        raise CorruptData(f"no group gets to generation {value.generation}")
+    ids = {member.member_id for member in value.members}
+    static = [member.group_instance_id for member in value.members if member.group_instance_id is not None]
+    if len(ids) < len(value.members) or len(set(static)) < len(static):
+        raise CorruptData("a member is twice in one group")
 
 
 def _from_stored(stored: GroupMetadataMember, protocol: str | None) -> Member:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cordwood.coordinator.outcome import StateRecord
+from cordwood.errors import CorruptData
 from cordwood.group.state import GroupState
 from cordwood.group.stored import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -25,9 +26,13 @@ from .group import FIRST_EPOCH, ConsumerGroup, Resolved
 from .member import LEFT, Current, Description
 from .records import target_of
 
+EPOCH_MAX = (1 << 31) - 1
+
 
 def _epoch(group: ConsumerGroup, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None) -> None:
     if value is not None:
+        if value.epoch >= EPOCH_MAX:
+            raise CorruptData(f"no group gets to epoch {value.epoch}")
         group.epoch = value.epoch
         group.metadata_hash = value.metadata_hash
 

@@ -21,7 +21,7 @@ from cordwood.wire.messages import (
     SyncGroupResponse,
 )
 
-from .embedded import encode_assignment, version_of
+from .embedded import encode_assignment, spoken_version
 from .group import PROTOCOL_TYPE, ConsumerGroup
 from .joining import checked_static
 from .leaving import remove
@@ -48,7 +48,7 @@ def classic_sync(state: GroupState, request: SyncGroupRequest, caller: Caller, n
     response = SyncGroupResponse(
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
-        assignment=encode_assignment(member.current.assigned, state.image, version_of(_protocol(member)[1])),
+        assignment=encode_assignment(member.current.assigned, state.image, spoken_version([_protocol(member)[1]])),
     )
     return answer(caller, response)
 

@@ -4,7 +4,7 @@ Two bytes tell the version. A later version than the newest that is known here i
 does: new versions add at the end.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from struct import Struct
 from uuid import UUID
 
@@ -30,6 +30,17 @@ def version_of(data: bytes) -> int:
     if version < 0:
         raise ProtocolError(f"there is no version {version} of what a consumer says")
     return int(min(version, NEWEST_VERSION))
+
+
+def spoken_version(protocols: Iterable[bytes]) -> int:
+    """The version to speak with a member that says so much with its protocols; the oldest if that makes no sense.
+
+    A member may say something else with each of them, and only the one that its group chose was looked into.
+    """
+    try:
+        return version_of(next(iter(protocols), b""))
+    except ProtocolError:
+        return 0
 
 
 def decode_subscription(data: bytes) -> ConsumerProtocolSubscription:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from uuid import UUID
 
+from cordwood.errors import CorruptData
 from cordwood.group.stored import (
     ClassicMemberMetadata,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -61,6 +62,8 @@ class Description:
 
     @classmethod
     def of_record(cls, value: ConsumerGroupMemberMetadataValue) -> "Description":
+        if value.classic_member_metadata is not None and not value.classic_member_metadata.supported_protocols:
+            raise CorruptData("a member of the classic protocol knows no way to assign")
         return cls(
             value.instance_id,
             value.rack_id,

@@ -21,7 +21,7 @@ from cordwood.group.stored import ClassicMemberMetadata, ClassicProtocol
 from cordwood.ports import Instant
 
 from .draft import Draft
-from .embedded import by_id, decode_assignment, decode_subscription, encode_assignment, version_of
+from .embedded import by_id, decode_assignment, decode_subscription, encode_assignment, spoken_version
 from .group import PROTOCOL_TYPE, ConsumerGroup
 from .loading import set_session_deadline
 from .member import Current, Description, Member
@@ -129,7 +129,19 @@ def can_downgrade(state: GroupState, members: Collection[Member]) -> bool:
         0 < len(members) <= config.group_max_size
         and config.group_consumer_migration_policy in DOWNGRADING
         and all(member.is_classic for member in members)
+        and _are_a_group(members)
     )
+
+
+def _are_a_group(members: Collection[Member]) -> bool:
+    """Do they know a protocol in common, and is each instance there once? It is so unless the log was tampered with."""
+    known = [{each.name for each in _protocols(member)} for member in members]
+    static = [member.description.instance_id for member in members if member.description.instance_id is not None]
+    return bool(set.intersection(*known)) and len(static) == len(set(static))
+
+
+def _protocols(member: Member) -> list[ClassicProtocol]:
+    return member.description.classic.supported_protocols if member.description.classic is not None else []
 
 
 def downgrade(
@@ -170,7 +182,6 @@ def _classic_member(state: GroupState, group: ConsumerGroup, member: Member) -> 
     description = member.description
     assert description.classic is not None
     protocols = {each.name: each.metadata for each in description.classic.supported_protocols}
-    version = version_of(next(iter(protocols.values())))
     return classic.Member(
         id=member.id,
         instance_id=description.instance_id,
@@ -179,5 +190,5 @@ def _classic_member(state: GroupState, group: ConsumerGroup, member: Member) -> 
         rebalance_timeout_ms=description.rebalance_timeout_ms,
         session_timeout_ms=description.classic.session_timeout_ms,
         protocols=protocols,
-        assignment=encode_assignment(group.target(member.id), state.image, version),
+        assignment=encode_assignment(group.target(member.id), state.image, spoken_version(protocols.values())),
     )

@@ -41,7 +41,7 @@ def assign(draft: Draft, image: MetadataImage, assignors: Sequence[str], now_ms:
 
 
 def _spec(group: ConsumerGroup, image: MetadataImage) -> GroupSpec:
-    topics = existing(image, sorted(group.topics))
+    topics = existing(image, group.topics)
     ids = {str(topic.name): topic.id for topic in topics}
     known: dict[frozenset[str], frozenset[UUID]] = {}
     members = {}

@@ -11,9 +11,9 @@ NO_TOPICS_HASH = 0
 
 
 def existing(image: MetadataImage, names: Iterable[str]) -> list[TopicInfo]:
-    """Those of the topics that exist, in the order of *names*."""
-    found = (image.topics.get(TopicName(name)) for name in names)
-    return [topic for topic in found if topic is not None]
+    """Those of the topics that exist, in the order of their names."""
+    topics = image.topics
+    return [topics[TopicName(name)] for name in sorted(name for name in names if name in topics)]
 
 
 def topic_ids(image: MetadataImage, names: Iterable[str]) -> frozenset[UUID]:
@@ -23,7 +23,7 @@ def topic_ids(image: MetadataImage, names: Iterable[str]) -> frozenset[UUID]:
 def metadata_hash(image: MetadataImage, names: Iterable[str]) -> int:
     """A number that is another one when a topic comes, goes, is made anew, or gets partitions."""
     digest = blake2b(digest_size=8)
-    topics = existing(image, sorted(names))
+    topics = existing(image, names)
     for topic in topics:
         digest.update(topic.id.bytes)
         digest.update(b"%d %s\0" % (len(topic.partitions), topic.name.encode()))
