@@ -57,7 +57,7 @@ def _check(state: GroupState, group: ConsumerGroup, member_id: str, joiner: Join
         raise Refused(Error.INVALID_SESSION_TIMEOUT)
     if config.group_consumer_migration_policy == DISABLED:
         raise _inconsistent(f"Group {group.id} is a consumer group, and its protocol may not be changed.")
-    check_room(group, member_id, config)
+    check_room(group, member_id, state)
     known = group.subscriptions
     supported = any(known.classic_protocols.get(name, 0) == known.classic_members for name in joiner.protocols)
     if joiner.protocol_type != PROTOCOL_TYPE or not supported:

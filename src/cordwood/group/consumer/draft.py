@@ -39,9 +39,15 @@ class Draft:
         self.original.topics_changed = False
         self._looked = True
 
-    def looked_for_topics(self) -> None:
+    def looks_for_topics(self, patterns: Iterable[str]) -> None:
+        """All patterns are looked at, one after another, in this heartbeat and the next ones."""
         self.original.new_topics = False
+        self.original.patterns_to_refresh[:] = patterns
+
+    def next_patterns(self, count: int) -> list[str]:
         self._looked = True
+        waiting = self.original.patterns_to_refresh
+        return [waiting.pop() for _ in range(min(count, len(waiting)))]
 
     def outcome(self, *replies: tuple[Caller, object]) -> Outcome:
         outcome = Outcome(self.records, [*self.replies, *replies])
@@ -52,5 +58,7 @@ class Draft:
         """Should something have been seen in the metadata, it is not in the group: look again."""
         self.original.topics_changed |= self._looked
         self.original.new_topics |= self._looked
+        if self._looked:
+            self.original.patterns_to_refresh.clear()
         for caller, _ in outcome.replies:
             caller.refuse(refusal)

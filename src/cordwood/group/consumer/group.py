@@ -10,6 +10,7 @@ Invariants (``check``): whoever has a partition is its owner, and nobody else ha
 members.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from cordwood.coordinator.deadlines import Deadlines
@@ -62,6 +63,8 @@ class ConsumerGroup:
         # Marks that are not stored: look at the metadata of the topics, look whether there are more for the patterns.
         self.topics_changed = False
         self.new_topics = False
+        self.patterns_to_refresh: list[str] = []
+        """Those that are still to be looked at, after others were."""
 
     def copy(self) -> "ConsumerGroup":
         """Another one that can go its own way."""
@@ -161,6 +164,7 @@ class ConsumerGroup:
         if old is not None:
             self._forget(old)
         if description is not None:
+            description = replace(description, topics=self.subscriptions.same(description.topics))
             self._remember(Member(member_id, description, old.current if old is not None else Current()))
         elif old is not None:
             self.owners.release(member_id, old.current.assigned)

@@ -85,7 +85,7 @@ def _has_no_news(state: GroupState, group: ConsumerGroup, member: Member, now: I
 
 def _heartbeat(state: GroupState, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Instant) -> Outcome:
     draft = _open(state, request, now)
-    check_room(draft.group, request.member_id, state.config)
+    check_room(draft.group, request.member_id, state)
     member_id = request.member_id or new_member_id(state)
     before = find_member(draft, member_id, request)
     changed = describe(draft, before, _described(before.description, request, caller), state, now)

@@ -3,7 +3,6 @@
 from base64 import urlsafe_b64encode
 from dataclasses import replace
 
-from cordwood.config import BrokerConfig
 from cordwood.errors import Error, Refused
 from cordwood.group.state import GroupState
 from cordwood.wire.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatRequestTopic
@@ -13,18 +12,20 @@ from .group import ConsumerGroup
 from .member import JOINING, LEFT_FOR_A_WHILE, Held, Member
 from .records import current_record, description_record, no_member_records, target_record
 
+MEMBER_BYTES_LEAST = 100
+"""What a member's share takes in the batch of a new assignment, with short names and one partition."""
+
 
 def new_member_id(state: GroupState) -> str:
     """As Kafka writes its random ids."""
     return urlsafe_b64encode(state.new_uuid().bytes).decode().rstrip("=")
 
 
-def check_room(group: ConsumerGroup, member_id: str, config: BrokerConfig) -> None:
-    if len(group.members) >= config.group_consumer_max_size and member_id not in group.members:
-        raise Refused(
-            Error.GROUP_MAX_SIZE_REACHED,
-            f"The group has {config.group_consumer_max_size} members, the most it may have.",
-        )
+def check_room(group: ConsumerGroup, member_id: str, state: GroupState) -> None:
+    """What all members shall have is written as one batch, so there can not be more members than fit into one."""
+    size_max = min(state.config.group_consumer_max_size, state.batch_bytes_max // MEMBER_BYTES_LEAST)
+    if len(group.members) >= size_max and member_id not in group.members:
+        raise Refused(Error.GROUP_MAX_SIZE_REACHED, f"The group has {size_max} members, the most it may have.")
 
 
 def find_member(draft: Draft, member_id: str, request: ConsumerGroupHeartbeatRequest) -> Member:

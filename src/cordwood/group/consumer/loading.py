@@ -31,7 +31,7 @@ def topics_changed(state: GroupState, names: Iterable[TopicName], now: Instant) 
     for group in _consumer_groups(state):
         if created and group.subscriptions.patterns:
             group.new_topics = True
-        if not (changed.isdisjoint(group.subscriptions.names) and changed.isdisjoint(group.matched)):
+        if not (group.subscriptions.names.keys().isdisjoint(changed) and group.matched.keys().isdisjoint(changed)):
             group.topics_changed = True
     return Outcome()
 

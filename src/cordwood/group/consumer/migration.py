@@ -26,6 +26,7 @@ from .group import PROTOCOL_TYPE, ConsumerGroup
 from .loading import set_session_deadline
 from .member import Current, Description, Member
 from .records import assignment_epoch_record, current_record, description_record, epoch_record, target_record
+from .subscriptions import NAMES_MAX
 from .topics import metadata_hash
 
 UPGRADING = ("upgrade", "bidirectional")
@@ -49,6 +50,8 @@ def upgraded(state: GroupState, group: Group, now: Instant) -> Draft:
 
     draft = Draft(ConsumerGroup(group.id), group.tombstones())
     draft.write(*(description_record(group.id, each.id, each.description) for each in members))
+    if draft.group.subscriptions.name_count > NAMES_MAX:
+        raise _not_a_consumer_group(group, "it subscribes to too many topics")
     draft.write(epoch_record(group.id, group.generation, metadata_hash(state.image, draft.group.topics)))
     draft.write(
         *(target_record(group.id, each.id, _shall_have(each)) for each in members),

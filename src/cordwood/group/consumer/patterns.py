@@ -5,7 +5,7 @@ member hears of its topics one heartbeat later.
 """
 
 from cordwood.cluster.image import MetadataImage
-from cordwood.errors import Refused
+from cordwood.errors import Error, Refused
 from cordwood.group.patterns import compile_pattern
 
 from .draft import Draft
@@ -15,11 +15,19 @@ from .records import no_pattern_record, pattern_record
 REFRESH_INTERVAL_MIN_MS = 1000
 """Looking at all topics takes a while, and topics may come one after another."""
 
+PATTERNS_MAX = 100
+"""Different patterns in one group. Most groups have one, or two while it is changed."""
+
+REFRESHED_AT_ONCE = 3
+"""So many patterns are resolved in one heartbeat: one made for the purpose may take 0.1 s for 1,000 topics."""
+
 
 def change_pattern(draft: Draft, old: str, new: str, image: MetadataImage, now_ms: int) -> None:
     """A member that has described itself to *draft* uses another pattern than before. ``Refused`` if it is none."""
     forget_unused(draft, old)
     if new and new not in draft.group.patterns:
+        if len(draft.group.subscriptions.patterns) > PATTERNS_MAX:
+            raise Refused(Error.INVALID_REGULAR_EXPRESSION, f"The group has {PATTERNS_MAX} patterns, the most it may.")
         _resolve(draft, new, image, now_ms)
 
 
@@ -32,14 +40,20 @@ def forget_unused(draft: Draft, pattern: str) -> None:
 def is_refresh_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
     if not group.subscriptions.patterns:
         return False
+    if group.patterns_to_refresh:
+        return True
     age_ms = now_ms - group.patterns_timestamp
     return age_ms > interval_ms or (group.new_topics and age_ms > REFRESH_INTERVAL_MIN_MS)
 
 
 def refresh(draft: Draft, image: MetadataImage, now_ms: int) -> bool:
-    """Look for the topics of all patterns. Has one of them others than before?"""
+    """Look for the topics of patterns, of some at each heartbeat until all are done. Has one others than before?"""
+    if not draft.original.patterns_to_refresh:
+        draft.looks_for_topics(draft.group.subscriptions.patterns)
     before = dict(draft.group.patterns)
-    for text in draft.group.subscriptions.patterns:
+    for text in draft.next_patterns(REFRESHED_AT_ONCE):
+        if text not in draft.group.subscriptions.patterns:
+            continue
         try:
             _resolve(draft, text, image, now_ms)
         except Refused:

@@ -1,5 +1,6 @@
 """The steps of a heartbeat that members of both protocols take: what they say, what is shared out, what they get."""
 
+from cordwood.errors import Error, Refused
 from cordwood.group.state import GroupState
 from cordwood.group.timers import RebalanceTimeout
 from cordwood.ports import Instant
@@ -9,6 +10,7 @@ from .member import Description, Member, MemberState
 from .patterns import change_pattern, is_refresh_due, refresh
 from .reconcile import Goal, Owned, reconcile
 from .records import current_record, description_record, epoch_record
+from .subscriptions import NAMES_MAX
 from .target import assign, is_due
 from .topics import metadata_hash, topic_ids
 
@@ -21,6 +23,7 @@ def describe(draft: Draft, before: Member, description: Description, state: Grou
     old = before.description
     if before.id not in draft.group.members or description != old:
         draft.write(description_record(draft.group.id, before.id, description))
+        _check_names(draft)
     changed = description.topics != old.topics or description.pattern != old.pattern
     if description.pattern != old.pattern:
         change_pattern(draft, old.pattern, description.pattern, state.image, now.wall_ms)
@@ -28,11 +31,15 @@ def describe(draft: Draft, before: Member, description: Description, state: Grou
     return changed
 
 
+def _check_names(draft: Draft) -> None:
+    if draft.group.subscriptions.name_count > NAMES_MAX:
+        raise Refused(Error.INVALID_REQUEST, f"The group would subscribe to more than {NAMES_MAX} topics.")
+
+
 def _look_at_topics(draft: Draft, state: GroupState, now: Instant, *, bump: bool) -> None:
     """Take in what is new in the topics' metadata, if it may be that there is something."""
     if is_refresh_due(draft.group, state.config.group_consumer_regex_refresh_interval_ms, now.wall_ms):
         bump |= refresh(draft, state.image, now.wall_ms)
-        draft.looked_for_topics()
     if bump or draft.original.topics_changed:
         draft.looked_at_topics()
         next_epoch_if(draft, state, bump)

@@ -2,8 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .member import Description
+
+NAMES_MAX = 100_000
+"""Names that the members of a group may subscribe to. Members who all want the same count once."""
+
+
+class Wish(NamedTuple):
+    """Names that so many members subscribe to, all of them and no others."""
+
+    topics: frozenset[str]
+    members: int
 
 
 @dataclass(slots=True)
@@ -11,6 +22,7 @@ class Subscriptions:
     """How many members there are for each. What nobody has is not in there."""
 
     names: dict[str, int] = field(default_factory=dict)
+    wishes: dict[frozenset[str], "Wish"] = field(default_factory=dict)
     patterns: dict[str, int] = field(default_factory=dict)
     assignors: dict[str, int] = field(default_factory=dict)
     classic_protocols: dict[str, int] = field(default_factory=dict)
@@ -19,6 +31,7 @@ class Subscriptions:
     def copy(self) -> "Subscriptions":
         return Subscriptions(
             self.names.copy(),
+            self.wishes.copy(),
             self.patterns.copy(),
             self.assignors.copy(),
             self.classic_protocols.copy(),
@@ -33,6 +46,7 @@ class Subscriptions:
 
     def _count(self, description: Description, step: int) -> None:
         count(self.names, description.topics, step)
+        self._count_wish(description.topics, step)
         if description.pattern:
             count(self.patterns, (description.pattern,), step)
         if description.server_assignor is not None:
@@ -40,6 +54,23 @@ class Subscriptions:
         if description.classic is not None:
             self.classic_members += step
             count(self.classic_protocols, {each.name for each in description.classic.supported_protocols}, step)
+
+    def _count_wish(self, topics: frozenset[str], step: int) -> None:
+        wish = self.wishes.get(topics, Wish(topics, 0))
+        if wish.members + step:
+            self.wishes[topics] = Wish(wish.topics, wish.members + step)
+        else:
+            del self.wishes[topics]
+
+    def same(self, topics: frozenset[str]) -> frozenset[str]:
+        """The same names as others have, where others want the same: thousands of them are kept once."""
+        wish = self.wishes.get(topics)
+        return topics if wish is None else wish.topics
+
+    @property
+    def name_count(self) -> int:
+        """How many names are kept."""
+        return sum(map(len, self.wishes))
 
     def preferred_assignor(self, served: Sequence[str]) -> str:
         """The one that most members ask for, among those that are served; the first of these if nobody asks."""
