@@ -7,7 +7,7 @@ WORKERS ?= 2
 TESTS ?=
 ARGS ?=
 
-.PHONY: help setup demo test check format bench docs clean
+.PHONY: help setup demo test check format bench compiled docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1	/' | expand -t 16
@@ -37,6 +37,12 @@ format: setup ## put the code in form
 
 bench: setup ## measure this broker beside Apache Kafka; ARGS=--quick takes a few minutes
 	$(BIN)/python -m benchmarks $(ARGS)
+
+compiled: setup ## the hot modules compiled, in an environment of its own: make bench BIN=.cache/compiled/bin
+	$(VENV)/bin/python -m venv .cache/compiled
+	.cache/compiled/bin/python -m pip install --quiet --constraint constraints.txt 'setuptools>=77' mypy
+	CORDWOOD_COMPILE=1 .cache/compiled/bin/python -m pip install --quiet --constraint constraints.txt \
+		--no-build-isolation '.[dev]'
 
 docs: setup ## write the pages that come from the code
 	$(BIN)/python scripts/write_docs.py
