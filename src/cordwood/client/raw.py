@@ -26,7 +26,7 @@ from cordwood.wire.messages import (
     ListOffsetsResponse,
 )
 
-from . import raw_group
+from . import raw_configs, raw_group
 from .raw_cluster import Cluster, PartitionMeta, TopicMeta, raise_for
 from .raw_errors import (
     AuthenticationFailed,
@@ -246,6 +246,12 @@ class RawClient:
             return {partition: found[partition] for partition in wanted if partition in found}
 
         return self._cluster.retrying("the log directories can not be read", attempt)
+
+    def topic_settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """The values of these settings for each topic, such as ``cleanup.policy``."""
+        return self._cluster.retrying(
+            "the topics' settings can not be read", lambda: raw_configs.topic_settings(self._cluster, topics, names)
+        )
 
     def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
         """Commit a group's offsets from outside; it must have no members that commit."""

@@ -12,7 +12,11 @@ from typing import Final
 
 from cordwood.errors import ConfigError
 
+from . import values
 from .option_names_kafka import KAFKA, check_kafka_name
+from .option_names_producer import KAFKA as PRODUCER
+from .option_names_producer import check_producer_name
+from .sink_options import OPTIONS as SINK_OPTIONS
 
 PREFIX: Final = "kafka."
 
@@ -63,8 +67,8 @@ SOURCE: Final = (
     Option("columns", Use.READ, "the columns to read, with commas between them; the others are not decoded"),
     Option("direct", Use.READ, "auto: read the broker's segment files where a task can see them; never"),
 )
-VALUES: Final[tuple[Option, ...]] = ()
-SINK: Final[tuple[Option, ...]] = ()
+VALUES: Final = tuple(Option(name, Use.READ, text) for name, text in values.OPTIONS.items())
+SINK: Final = tuple(Option(name, Use.WRITE, text) for name, text in SINK_OPTIONS.items())
 OPTIONS: Final = (*SOURCE, *VALUES, *SINK)
 
 _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
@@ -87,7 +91,8 @@ def check_names(given: Iterable[str], use: Use) -> None:
     """
     for name in given:
         if name.lower().startswith(PREFIX):
-            check_kafka_name(name.lower().removeprefix(PREFIX))
+            check = check_producer_name if use is Use.WRITE else check_kafka_name
+            check(name.lower().removeprefix(PREFIX))
             continue
         option = _BY_NAME.get(name.lower())
         if option is None:
@@ -106,10 +111,10 @@ _REASONS: Final = {
 
 
 def _nearest(name: str, use: Use) -> str:
-    if name in _HINTS:
+    if name in _HINTS and use is not Use.WRITE:
         return f"did you mean {_HINTS[name]}?"
     known = {option.name.lower(): option.name for option in OPTIONS if option.use & use}
-    known |= {PREFIX + name: PREFIX + name for name in KAFKA}
+    known |= {PREFIX + name: PREFIX + name for name in (PRODUCER if use is Use.WRITE else KAFKA)}
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if near:
         return f"did you mean {known[near[0]]}?"

@@ -3,7 +3,13 @@
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -58,6 +64,16 @@ class CordwoodSource(DataSource):
         options = SourceOptions.of(self.options, Use.STREAM)
         check_schema(schema, options.columns)
         return StreamReader(options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from .sink import batch_sink
+
+        return batch_sink(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from .sink import stream_sink
+
+        return stream_sink(self.options, schema, overwrite=overwrite)
 
 
 def spark_schema(columns: Columns) -> StructType:

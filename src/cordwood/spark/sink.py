@@ -1,0 +1,112 @@
+"""The sink: ``df.write.format("cordwood")`` and ``df.writeStream.format("cordwood")``.
+
+Rows are written at least once: a task that Spark repeats writes its rows again, and nothing is taken back when a job
+fails. What a task has written, and for which batch of which query, goes to the driver with its commit message; that is
+what writing once could be built on.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from cordwood.errors import ConfigError
+
+from .option_names import Use, check_names
+from .outlet import Outlet
+from .sink_options import SinkOptions
+from .sink_rows import SinkColumns, by_topic, gathered
+from .warm import warm
+
+_QUERY_ID: Final = "sql.streaming.queryId"
+_BATCH_ID: Final = "streaming.sql.batchId"
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What one task has written: for batches of a stream, with the query and the number of its batch."""
+
+    rows: int
+    partition_id: int
+    query_id: str | None = None
+    batch_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that a task needs to know."""
+
+    options: SinkOptions
+    columns: SinkColumns
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> "Plan":
+        """
+        Raises:
+            ConfigError: options or columns can not be used; the text says what would be right.
+        """
+        if overwrite:
+            raise ConfigError(
+                'a topic can not be overwritten; write with mode("append"), in streams outputMode("append")'
+            )
+        check_names(options, Use.WRITE)
+        wanted = SinkOptions.of(options)
+        return cls(wanted, SinkColumns.of(schema, topic=wanted.topic))
+
+
+def write_rows(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Written:
+    """Write all rows of one task; when this returns, they are stored."""
+    context = TaskContext.get()
+    number = context.partitionId() if context is not None else 0
+    with Outlet(plan.options, first_partition=number) as outlet:
+        for batch in gathered(batches, plan.columns):
+            for topic, rows in by_topic(batch, plan.options.topic):
+                outlet.write(topic, rows)
+    query_id = context.getLocalProperty(_QUERY_ID) if context is not None else None
+    batch_id = context.getLocalProperty(_BATCH_ID) if context is not None else None
+    return Written(outlet.rows, number, query_id, int(batch_id) if batch_id else None)
+
+
+class BatchSink(DataSourceArrowWriter):
+    """Writes a DataFrame."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        return write_rows(self._plan, iterator)
+
+
+class StreamSink(DataSourceStreamArrowWriter):
+    """Writes each micro-batch of a stream."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        return write_rows(self._plan, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """All is stored already."""
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """What is stored stays; the batch will be written again."""
+
+
+def batch_sink(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> BatchSink:
+    plan = Plan.of(options, schema, overwrite=overwrite)
+    warm()  # one process compiles, if any must, and all tasks find the result
+    return BatchSink(plan)
+
+
+def stream_sink(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> StreamSink:
+    """Spark makes it anew for each micro-batch, so only the cheapest is done here."""
+    return StreamSink(Plan.of(options, schema, overwrite=overwrite))

@@ -1,0 +1,187 @@
+"""Avro values: bare, by one schema; or each with the number of its schema, which a registry knows.
+
+The columns follow the schema given, or else the newest one of the registry when the query starts. Records that were
+written by other schemas are read into that one by Avro's rules. Needs fastavro (``pip install 'cordwood[avro]'``).
+"""
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from cordwood.errors import ConfigError
+
+from .avro_shapes import Shape, shaper
+from .avro_types import arrow_type
+from .formats import BadValue, Decoded, collected
+from .framing import split
+from .registry import Registry, Schema, UnknownSchema
+from .settings import ValueSettings
+
+try:
+    import fastavro
+    from fastavro.read import SchemaResolutionError
+    from fastavro.schema import SchemaParseException, UnknownType
+except ImportError as error:
+    raise ConfigError("valueFormat=avro needs fastavro; install it: pip install 'cordwood[avro]'") from error
+
+
+_UNREADABLE = (
+    EOFError,
+    IndexError,
+    KeyError,
+    MemoryError,
+    OverflowError,
+    SchemaResolutionError,
+    TypeError,
+    ValueError,
+)
+"""What fastavro raises for bytes that are not what the schema says."""
+
+
+AvroSchema = str | list[Any] | dict[Any, Any]
+"""As fastavro has it."""
+
+
+class Parsed(NamedTuple):
+    """A schema that fastavro can use, and all that it names."""
+
+    schema: AvroSchema
+    named: Mapping[str, object]
+
+
+def value_type(settings: ValueSettings, topic: str | None) -> pa.DataType:
+    """What the columns are."""
+    reader = _reader_schema(settings, topic)
+    return arrow_type(reader.schema, reader.named)
+
+
+def parse_schema(text: str, named: dict[str, dict[Any, Any]] | None = None) -> Parsed:
+    """
+    Raises:
+        ConfigError: it is not an Avro schema.
+    """
+    named = {} if named is None else named
+    try:
+        return Parsed(fastavro.parse_schema(json.loads(text), named_schemas=named), named)
+    except (ValueError, KeyError, TypeError, SchemaParseException, UnknownType) as reason:
+        raise ConfigError(f"the Avro schema can not be read: {type(reason).__name__}: {reason}") from None
+
+
+def _given_schema(settings: ValueSettings) -> Parsed | None:
+    text = settings.schema
+    if text is None:
+        return None
+    if not text.lstrip().startswith(("{", "[", '"')):
+        try:
+            text = Path(text).read_text()
+        except OSError as reason:
+            raise ConfigError(f"valueSchema is neither an Avro schema nor a file that can be read: {reason}") from None
+    return parse_schema(text)
+
+
+def _reader_schema(settings: ValueSettings, topic: str | None) -> Parsed:
+    given = _given_schema(settings)
+    if given is not None:
+        return given
+    subject = settings.registry_subject or (f"{topic}-value" if topic else None)
+    if subject is None:
+        raise ConfigError("valueFormat=avro: with several topics, set valueSchema or schema.registry.subject")
+    registry = _registry(settings)
+    try:
+        return _of_registry(registry, registry.latest(subject))
+    except UnknownSchema as reason:
+        raise ConfigError(f"{reason}; set schema.registry.subject or valueSchema") from None
+
+
+def _registry(settings: ValueSettings) -> Registry:
+    assert settings.registry_url is not None
+    return Registry(settings.registry_url, user=settings.registry_user)
+
+
+def _of_registry(registry: Registry, schema: Schema) -> Parsed:
+    if schema.kind != "AVRO":
+        raise ConfigError(f"the registry's schema is of the kind {schema.kind}, not AVRO")
+    named: dict[str, dict[Any, Any]] = {}
+    _learn(registry, schema, named, set())
+    return parse_schema(schema.text, named)
+
+
+def _learn(registry: Registry, schema: Schema, named: dict[str, dict[Any, Any]], seen: set[object]) -> None:
+    """Parse what a schema refers to, and what that refers to, before it."""
+    for reference in schema.references:
+        if reference not in seen:
+            seen.add(reference)
+            needed = registry.version(reference)
+            _learn(registry, needed, named, seen)
+            parse_schema(needed.text, named)
+
+
+class Avro:
+    """Values of one schema, whatever schemas they were written by."""
+
+    def __init__(self, settings: ValueSettings, kind: pa.DataType) -> None:
+        self.type = kind
+        self._registry = _registry(settings) if settings.registry_url else None
+        self._reader = _given_schema(settings)
+        self._writers: dict[int, tuple[Parsed, Shape]] = {}
+        self._plain = None if self._reader is None else shaper(self._reader.schema, self._reader.named)
+
+    def decode(self, data: pa.Array) -> Decoded:
+        values: list[object] = []
+        errors: list[str | None] = []
+        for record in data.to_pylist():
+            try:
+                values.append(None if record is None else self._value(record))
+                errors.append(None)
+            except BadValue as reason:
+                values.append(None)
+                errors.append(str(reason))
+        try:
+            return collected(values, errors, self.type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            return self._one_by_one(values, errors)
+
+    def _one_by_one(self, values: list[object], errors: list[str | None]) -> Decoded:
+        """A value does not fit into its column: which one?"""
+        for number, value in enumerate(values):
+            try:
+                pa.array([value], self.type)
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as reason:
+                values[number] = None
+                errors[number] = f"the value does not fit the columns' schema: {reason}"
+        return collected(values, errors, self.type)
+
+    def _value(self, record: bytes) -> object:
+        if self._registry is None:
+            assert self._reader is not None
+            assert self._plain is not None
+            return self._plain(_read(record, self._reader, None))
+        number, payload = split(record)
+        writer, shape = self._writer(number)
+        return shape(_read(payload, writer, self._reader))
+
+    def _writer(self, number: int) -> tuple[Parsed, Shape]:
+        if number not in self._writers:
+            assert self._registry is not None
+            try:
+                writer = _of_registry(self._registry, self._registry.by_id(number))
+            except (UnknownSchema, ConfigError) as reason:
+                raise BadValue(str(reason)) from None
+            result = self._reader or writer
+            self._writers[number] = writer, shaper(result.schema, result.named)
+        return self._writers[number]
+
+
+def _read(payload: bytes, writer: Parsed, reader: Parsed | None) -> object:
+    stream = io.BytesIO(payload)
+    try:
+        found: object = fastavro.schemaless_reader(stream, writer.schema, None if reader is None else reader.schema)
+    except _UNREADABLE as reason:
+        raise BadValue(f"not Avro of this schema: {type(reason).__name__}: {str(reason)[:200]}") from None
+    if stream.read(1):
+        raise BadValue(f"not Avro of this schema: {len(payload) - stream.tell() + 1} bytes are left after the value")
+    return found

@@ -1,0 +1,182 @@
+"""Records with bytes in, records with values out: the columns that typed values replace and add.
+
+``value`` (and ``key``) become the typed columns. A record that can not be decoded has null there and its reason in the
+column ``_error``; with a dead-letter topic there is no such column, and the record goes to that topic instead.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cordwood.client.raw_settings import RawSettings
+from cordwood.errors import ConfigError
+from cordwood.spark.schema import FIELDS, NAMES, Columns
+
+from . import ddl
+from .dead_letters import DeadLetters
+from .formats import Decoded, Format
+from .settings import ValueSettings
+from .text_values import Raw, Text
+
+ERROR_COLUMN: Final = "_error"
+_ORIGIN: Final = ("key", "value", "topic", "partition", "offset", "timestamp")
+"""What a dead letter tells of its record."""
+
+Sample = Callable[[int], Iterable[bytes]]
+"""The values at the beginning of the topics, at most so many; the same ones each time as long as they are there."""
+
+
+def make(
+    options: dict[str, str],
+    *,
+    value_type: pa.DataType | None = None,
+    topic: str | None = None,
+    sample: Sample | None = None,
+) -> "ValueDecoder | None":
+    """The decoder that the options ask for; None if key and value stay bytes.
+
+    Args:
+        options: those of the source; names in any case.
+        value_type: what ``value`` is to be, where Spark knows it already.
+        topic: the topic, if there is just one: a registry is asked for its schema.
+        sample: where to take JSON's types from if no schema is given.
+
+    Raises:
+        ConfigError: the options do not fit together, or a schema can not be read.
+    """
+    settings = ValueSettings.of(options)
+    if not settings.can_fail:
+        return None
+    return ValueDecoder(settings, value_type or _value_type(settings, topic, sample))
+
+
+def _value_type(settings: ValueSettings, topic: str | None, sample: Sample | None) -> pa.DataType:
+    match settings.value_format:
+        case "raw":
+            return Raw.type
+        case "string":
+            return Text.type
+        case "json":
+            return _json_type(settings, sample)
+        case "avro":
+            from .avro_values import value_type
+
+            return value_type(settings, topic)
+        case _:
+            from .protobuf_values import message_type
+
+            return message_type(settings)
+
+
+def _json_type(settings: ValueSettings, sample: Sample | None) -> pa.DataType:
+    if settings.schema is not None:
+        return ddl.parse(settings.schema, option="valueSchema")
+    from .json_infer import infer
+
+    if sample is None:
+        raise ConfigError("valueFormat=json needs valueSchema here, such as 'id BIGINT, name STRING'")
+    return infer(sample(settings.sample_records))
+
+
+class ValueDecoder:
+    """See the module's text. Made on the driver, used in tasks."""
+
+    def __init__(self, settings: ValueSettings, value_type: pa.DataType) -> None:
+        self.settings = settings
+        self.value_type = value_type
+        self._format: Format | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ValueDecoder, (self.settings, self.value_type)
+
+    @property
+    def has_error_column(self) -> bool:
+        return self.settings.dead_letter_topic is None
+
+    @property
+    def fields(self) -> list[tuple[str, str]]:
+        """The columns that are other than the source's, with their types as Spark writes them."""
+        found = [("key", "string")] if self.settings.key_format == "string" else []
+        if self.settings.value_format != "raw":
+            found.append(("value", ddl.render(self.value_type)))
+        return [*found, (ERROR_COLUMN, "string")] if self.has_error_column else found
+
+    def schema(self, columns: Columns) -> pa.Schema:
+        """What ``rows`` gives if these columns are wanted; the reasons are last, where anything is decoded at all."""
+        types = {"value": self.value_type, "key": pa.string() if self.settings.key_format == "string" else pa.binary()}
+        fields = [pa.field(name, types.get(name, FIELDS[NAMES.index(name)].type)) for name in columns.names]
+        if self.has_error_column and {"key", "value"} & set(columns.names):
+            fields.append(pa.field(ERROR_COLUMN, pa.string()))
+        return pa.schema(fields)
+
+    def needed(self, columns: Columns) -> Columns:
+        """The columns that must be read for these."""
+        if self.has_error_column or not {"key", "value"} & set(columns.names):
+            return columns
+        return Columns((*columns.names, *(name for name in _ORIGIN if name not in columns.names)))
+
+    def decode(self, data: pa.Array) -> tuple[pa.Array, pa.Array | None]:
+        """Bytes to values; with them the reasons of those that are null for one, or None if there are none."""
+        if self._format is None:
+            self._format = _format(self.settings, self.value_type)
+        return self._format.decode(data)
+
+    def rows(
+        self, batches: Iterable[pa.RecordBatch], columns: Columns, settings: RawSettings
+    ) -> Iterator[pa.RecordBatch]:
+        """Records with the *needed* columns as records with the wanted ones. Dead letters are stored at the end."""
+        schema = self.schema(columns)
+        with DeadLetters(settings, self.settings.dead_letter_topic) as letters:
+            for batch in batches:
+                yield self._typed(batch, schema, letters)
+
+    def _typed(self, batch: pa.RecordBatch, schema: pa.Schema, letters: DeadLetters) -> pa.RecordBatch:
+        arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+        reasons: pa.Array | None = None
+        for name, decode in (("value", self.decode), ("key", self._keys)):
+            if name in schema.names:
+                arrays[name], errors = decode(arrays[name])
+                reasons = errors if reasons is None else reasons if errors is None else pc.coalesce(reasons, errors)
+        if reasons is not None and not self.has_error_column:
+            bad = pc.is_valid(reasons)
+            letters.send(batch.filter(bad), reasons.filter(bad))
+            good = pc.is_null(reasons)
+            arrays = {name: array.filter(good) for name, array in arrays.items() if name in schema.names}
+        elif ERROR_COLUMN in schema.names:
+            arrays[ERROR_COLUMN] = pa.nulls(batch.num_rows, pa.string()) if reasons is None else reasons
+        return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
+
+    def _keys(self, data: pa.Array) -> Decoded:
+        if self.settings.key_format == "raw":
+            return Decoded(data, None)
+        values, errors = Text().decode(data)
+        if errors is not None:
+            errors = pc.binary_join_element_wise("key: ", errors, "")  # null stays null
+        return Decoded(values, errors)
+
+
+def _format(settings: ValueSettings, value_type: pa.DataType) -> Format:
+    match settings.value_format:
+        case "raw":
+            return Raw()
+        case "string":
+            return Text()
+        case "json":
+            from .json_values import Json
+
+            made: Format = Json(value_type)
+        case "avro":
+            from .avro_values import Avro
+
+            return Avro(settings, value_type)
+        case _:
+            from .protobuf_values import Protobuf
+
+            made = Protobuf(settings)
+    if settings.registry_url is not None:
+        from .framing import Framed
+
+        return Framed(made, has_indexes=settings.value_format == "protobuf")
+    return made

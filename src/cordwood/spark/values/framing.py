@@ -1,0 +1,76 @@
+"""The frame that serializers with a schema registry put around values: a zero, the schema's number in four bytes, then
+the value; for Protobuf, the way to the message within its file comes between them."""
+
+import pyarrow as pa
+
+from .formats import BadValue, Decoded, Format
+
+MAGIC = 0
+HEADER_BYTES = 5
+
+
+def split(record: bytes) -> tuple[int, bytes]:
+    """The schema's number, and the rest.
+
+    Raises:
+        BadValue: there is no frame.
+    """
+    if len(record) < HEADER_BYTES or record[0] != MAGIC:
+        begin = record[:HEADER_BYTES].hex(" ") or "nothing"
+        raise BadValue(
+            f"no schema's number before the value: it begins with {begin}, not with 00 and four bytes; was it written "
+            "without a schema registry?"
+        )
+    return int.from_bytes(record[1:HEADER_BYTES], "big"), record[HEADER_BYTES:]
+
+
+def after_indexes(data: bytes) -> bytes:
+    """What is left after Protobuf's message indexes: their count, and each, as zigzag numbers."""
+    count, at = _zigzag(data, 0)
+    for _ in range(count):
+        _, at = _zigzag(data, at)
+    return data[at:]
+
+
+def _zigzag(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 28:
+            raise BadValue("the message indexes before the value make no sense")
+        value |= (data[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 0x80:
+            break
+    if value >> 1 > len(data):
+        raise BadValue("the message indexes before the value make no sense")
+    return value >> 1 ^ -(value & 1), at
+
+
+class Framed:
+    """A format whose values have such a frame that only has to be taken off."""
+
+    def __init__(self, inner: Format, *, has_indexes: bool) -> None:
+        self._inner = inner
+        self._has_indexes = has_indexes
+        self.type = inner.type
+
+    def decode(self, data: pa.Array) -> Decoded:
+        bare: list[bytes | None] = []
+        reasons: list[str | None] = []
+        for record in data.to_pylist():
+            try:
+                bare.append(None if record is None else self._unframed(record))
+                reasons.append(None)
+            except BadValue as reason:
+                bare.append(None)
+                reasons.append(str(reason))
+        values, errors = self._inner.decode(pa.array(bare, pa.binary()))
+        if any(reasons):
+            found = [None] * len(bare) if errors is None else errors.to_pylist()
+            merged = [one or other for one, other in zip(reasons, found, strict=True)]
+            errors = pa.array(merged, pa.string())
+        return Decoded(values, errors)
+
+    def _unframed(self, record: bytes) -> bytes:
+        _, rest = split(record)
+        return after_indexes(rest) if self._has_indexes else rest

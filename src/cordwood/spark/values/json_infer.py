@@ -1,0 +1,82 @@
+"""A schema from a sample of JSON records: the same sample gives the same schema, whatever the order of its fields.
+
+Whole numbers are bigint, others double; where records disagree otherwise, the field is text, and every record's JSON
+there is taken as it is. A field that is null in all of the sample is text too. Records that are not JSON are left out.
+"""
+
+from collections.abc import Iterable
+from functools import reduce
+
+import pyarrow as pa
+
+from cordwood.errors import ConfigError
+
+from . import ddl
+from .formats import BadValue
+from .json_records import loads
+
+_NOTHING = pa.null()
+
+
+def infer(records: Iterable[bytes]) -> pa.DataType:
+    """
+    Raises:
+        ConfigError: there is no record to learn from.
+    """
+    found = _NOTHING
+    for record in records:
+        try:
+            found = _merged(found, _type(loads(record)))
+        except BadValue:
+            continue
+    if found == _NOTHING:
+        raise ConfigError(
+            "valueFormat=json: there is no JSON record yet to take the schema from; give option valueSchema, such as "
+            "'id BIGINT, name STRING'"
+        )
+    return _settled(found)
+
+
+def _type(value: object) -> pa.DataType:
+    match value:
+        case None:
+            return _NOTHING
+        case bool():
+            return pa.bool_()
+        case int():
+            return pa.int64() if -(1 << 63) <= value < 1 << 63 else pa.float64()
+        case float():
+            return pa.float64()
+        case dict():
+            return pa.struct([(name, _type(value[name])) for name in sorted(value)])
+        case list():
+            return ddl.array_of(reduce(_merged, map(_type, value), _NOTHING))
+        case _:
+            return pa.string()
+
+
+def _merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    if one == other or other == _NOTHING:
+        return one
+    if one == _NOTHING:
+        return other
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        fields = {field.name: field.type for field in one}
+        for field in other:
+            fields[field.name] = _merged(fields.get(field.name, _NOTHING), field.type)
+        return pa.struct(sorted(fields.items()))
+    if pa.types.is_list(one) and pa.types.is_list(other):
+        return ddl.array_of(_merged(one.value_type, other.value_type))
+    return pa.float64() if {one, other} == {pa.int64(), pa.float64()} else pa.string()
+
+
+def _settled(kind: pa.DataType) -> pa.DataType:
+    """A struct without fields, or of fields whose names differ in their case alone, is not a type of Spark's."""
+    if pa.types.is_struct(kind):
+        names = {field.name.lower() for field in kind}
+        if not names or len(names) < kind.num_fields:
+            return pa.string()
+        return pa.struct([(field.name, _settled(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return ddl.array_of(_settled(kind.value_type))
+    return pa.string() if kind == _NOTHING else kind

@@ -1,0 +1,185 @@
+"""One JSON record at a time: what its values are, and which field is not what the schema says.
+
+This is the truth about what is accepted; the fast road accepts less of it, and gives the same where it does.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+
+from .formats import BadValue
+from .text_values import text_of
+
+Convert = Callable[[object, str], object]
+"""Something that JSON gave, and the way to it in the record, to what Arrow takes."""
+
+_INTEGERS: Final = {pa.int8(): 7, pa.int16(): 15, pa.int32(): 31, pa.int64(): 63}
+_SHOWN_CHARACTERS: Final = 60
+
+
+def loads(record: bytes) -> object:
+    """
+    Raises:
+        BadValue: it is not JSON.
+    """
+    text = text_of(record)
+    try:
+        return json.loads(text, object_pairs_hook=_no_twins)
+    except json.JSONDecodeError as reason:
+        shown = text[reason.pos : reason.pos + 20]
+        raise BadValue(f"not JSON: {reason.msg}, at character {reason.pos}, {shown!r}") from None
+    except RecursionError:
+        raise BadValue("not JSON that can be read: it is nested too deep") from None
+
+
+def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        twin = next(name for name in names if names.count(name) > 1)
+        raise BadValue(f"the field {twin} is there twice")
+    return made
+
+
+def converter(kind: pa.DataType) -> Convert:
+    """What makes values of a type of what JSON gave."""
+    if pa.types.is_struct(kind):
+        return partial(_struct, [(field.name, converter(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return partial(_map, converter(kind.item_type), kind)
+    if pa.types.is_list(kind):
+        return partial(_list, converter(kind.value_type))
+    if kind in _INTEGERS:
+        return partial(_integer, _INTEGERS[kind])
+    if pa.types.is_floating(kind):
+        return _number
+    if pa.types.is_decimal(kind):
+        return partial(_decimal, kind)
+    if pa.types.is_timestamp(kind):
+        return partial(_timestamp, kind.tz is not None)
+    return _PLAIN[kind]
+
+
+def _mismatch(value: object, wanted: str, path: str) -> BadValue:
+    shown = json.dumps(value, default=str, ensure_ascii=False)
+    if len(shown) > _SHOWN_CHARACTERS:
+        shown = shown[:_SHOWN_CHARACTERS] + "…"
+    where = f"the field {path}" if path else "the value"
+    return BadValue(f"{where} should be {wanted}, and is {shown}")
+
+
+def _struct(fields: list[tuple[str, Convert]], value: object, path: str) -> object:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise _mismatch(value, "an object", path)
+    get = value.get
+    before = path + "." if path else ""
+    return {name: convert(get(name), before + name) for name, convert in fields}
+
+
+def _map(convert: Convert, kind: pa.DataType, value: object, path: str) -> object:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise _mismatch(value, "an object", path)
+    if not pa.types.is_string(kind.key_type):
+        raise _mismatch(value, "an array, since only text can be a key in JSON", path)
+    return [(key, convert(item, f"{path}.{key}")) for key, item in value.items()]
+
+
+def _list(convert: Convert, value: object, path: str) -> object:
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise _mismatch(value, "an array", path)
+    return [convert(item, f"{path}[{number}]") for number, item in enumerate(value)]
+
+
+def _integer(bits: int, value: object, path: str) -> object:
+    if value is None:
+        return None
+    if type(value) is not int or not -(1 << bits) <= value < 1 << bits:
+        raise _mismatch(value, f"a whole number of {bits + 1} bits", path)
+    return value
+
+
+def _number(value: object, path: str) -> object:
+    if value is None:
+        return None
+    if type(value) not in (int, float):
+        raise _mismatch(value, "a number", path)
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        raise _mismatch(value, "a number", path) from None
+
+
+def _decimal(kind: pa.DataType, value: object, path: str) -> object:
+    if value is None:
+        return None
+    wanted = f"a number of at most {kind.precision} digits, {kind.scale} of them after the point"
+    if type(value) not in (int, float, str):
+        raise _mismatch(value, wanted, path)
+    try:
+        return pa.scalar(Decimal(str(value)), kind).as_py()
+    except (InvalidOperation, pa.ArrowInvalid):
+        raise _mismatch(value, wanted, path) from None
+
+
+def _boolean(value: object, path: str) -> object:
+    if value is not None and type(value) is not bool:
+        raise _mismatch(value, "true or false", path)
+    return value
+
+
+def _string(value: object, path: str) -> object:
+    """Text; of anything else its JSON, as Spark does."""
+    del path
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _binary(value: object, path: str) -> object:
+    if value is None:
+        return None
+    try:
+        return base64.b64decode(value, validate=True)  # type: ignore[arg-type]
+    except (binascii.Error, ValueError, TypeError):
+        raise _mismatch(value, "text in base64", path) from None
+
+
+def _date(value: object, path: str) -> object:
+    if value is None:
+        return None
+    try:
+        return date.fromisoformat(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise _mismatch(value, "a date, such as 2026-01-31", path) from None
+
+
+def _timestamp(with_zone: bool, value: object, path: str) -> object:
+    if value is None:
+        return None
+    try:
+        found = datetime.fromisoformat(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise _mismatch(value, "a time, such as 2026-01-31T12:00:00Z", path) from None
+    found = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    return found if with_zone else found.replace(tzinfo=None)
+
+
+_PLAIN: Final[dict[pa.DataType, Convert]] = {
+    pa.bool_(): _boolean,
+    pa.string(): _string,
+    pa.binary(): _binary,
+    pa.date32(): _date,
+}

@@ -1,0 +1,152 @@
+"""JSON values: many records in one call of Arrow's reader, the ones it does not take one by one.
+
+Each record is put into an object of its own, ``{"v":…}``, with a newline after it. No JSON string has a newline in it,
+and no value can go on after ``}`` without a comma, so no record can reach into the next one; and if there are as many
+rows as records, then each record is one row.
+"""
+
+import re
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from .formats import BadValue, Decoded
+from .json_records import converter, loads
+
+_BEFORE: Final = b'{"v":'
+_AFTER: Final = b"}\n"
+_SMALL: Final = 16
+"""So few records are faster one by one than in one more call."""
+_WINDOW: Final = 2048
+_WORTH: Final = 2
+"""Arrow reads a record about eight times as fast as Python does; each is read twice at least where one is bad."""
+_ROW = re.compile(r"in row (\d+)$")
+_STAND_IN: Final = {pa.date32(): pa.string()}
+"""What Arrow's reader does not read as it should, and what it is read as before it is cast."""
+
+
+class Json:
+    """Values of one type. ``check`` is by comparison: the tests hold both roads against each other."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self.type = kind
+        self._convert = converter(kind)
+        self._read_as = _read_as(kind)
+
+    def decode(self, data: pa.Array) -> Decoded:
+        present = data.drop_null() if data.null_count else data
+        if not len(present):
+            return Decoded(pa.nulls(len(data), self.type), None)
+        parts = [self._each(present)] if self._read_as is None else self._parts(present)
+        values = pa.concat_arrays([part.values for part in parts])
+        errors = None
+        if any(part.errors is not None for part in parts):
+            errors = pa.concat_arrays([_errors(part) for part in parts])
+        return Decoded(_spread(values, data), None if errors is None else _spread(errors, data))
+
+    def _parts(self, records: pa.Array) -> list[Decoded]:
+        """All at once; if Arrow does not take that, window by window, so that a bad record costs others little."""
+        if len(records) > _WINDOW:
+            try:
+                return [Decoded(self._fast(records), None)]
+            except pa.ArrowInvalid:
+                pass
+        parts: list[Decoded] = []
+        for first in range(0, len(records), _WINDOW):
+            parts += self._window(records.slice(first, _WINDOW))
+        return parts
+
+    def _window(self, records: pa.Array) -> list[Decoded]:
+        """Cut at the records that Arrow does not take, as long as that is less work than one by one."""
+        parts: list[Decoded] = []
+        waiting = [records]
+        left = _WORTH * len(records)
+        while waiting:
+            part = waiting.pop()
+            if len(part) <= _SMALL or left <= 0:
+                parts.append(self._each(part))
+                continue
+            try:
+                parts.append(Decoded(self._fast(part), None))
+            except pa.ArrowInvalid as reason:
+                pieces, cost = _cut(part, str(reason))
+                left -= cost
+                waiting += reversed(pieces)
+        return parts
+
+    def _fast(self, records: pa.Array) -> pa.Array:
+        """
+        Raises:
+            ArrowInvalid: at least one of the records is not as it should be.
+        """
+        records.cast(pa.string())  # Arrow's reader does not look whether text is UTF-8
+        lines = joined(records)
+        table = pj.read_json(
+            pa.BufferReader(lines),
+            read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+            parse_options=pj.ParseOptions(
+                explicit_schema=pa.schema([pa.field("v", self._read_as)]), unexpected_field_behavior="ignore"
+            ),
+        )
+        if table.num_rows != len(records):
+            raise pa.ArrowInvalid("a record is not one value")
+        found = table.column(0).combine_chunks()
+        return found if found.type == self.type else found.cast(self.type)
+
+    def _each(self, records: pa.Array) -> Decoded:
+        values: list[object] = []
+        errors: list[str | None] = []
+        for record in records.to_pylist():
+            try:
+                values.append(self._convert(loads(record), ""))
+                errors.append(None)
+            except BadValue as reason:
+                values.append(None)
+                errors.append(str(reason))
+        return Decoded(pa.array(values, self.type), pa.array(errors, pa.string()) if any(errors) else None)
+
+
+def joined(records: pa.Array) -> bytes:
+    """All records as lines of JSON."""
+    offsets = pa.array([0, len(records)], pa.int32())
+    body = pc.binary_join(pa.ListArray.from_arrays(offsets, records), _AFTER + _BEFORE)
+    return b"".join((_BEFORE, body[0].as_buffer(), _AFTER))
+
+
+def _cut(records: pa.Array, reason: str) -> tuple[list[pa.Array], int]:
+    """In three around the row that Arrow has named, or in two if it has not; and how many records were read for it."""
+    found = _ROW.search(reason)
+    if found is not None and int(found[1]) < len(records):
+        bad = int(found[1])
+        pieces = [records[:bad], records[bad : bad + 1], records[bad + 1 :]]
+        return [piece for piece in pieces if len(piece)], bad + 1
+    middle = len(records) // 2
+    return [records[:middle], records[middle:]], len(records)
+
+
+def _errors(part: Decoded) -> pa.Array:
+    return pa.nulls(len(part.values), pa.string()) if part.errors is None else part.errors
+
+
+def _spread(found: pa.Array, data: pa.Array) -> pa.Array:
+    """Back to their places between the nulls."""
+    if not data.null_count:
+        return found
+    valid = pc.is_valid(data)
+    places = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1)
+    return found.take(pc.if_else(valid, places, pa.scalar(None, pa.int64())))
+
+
+def _read_as(kind: pa.DataType) -> pa.DataType | None:
+    """The type that Arrow's reader is asked for; None if there is no way with it."""
+    if pa.types.is_map(kind) or pa.types.is_binary(kind) or pa.types.is_decimal(kind):
+        return None
+    if pa.types.is_struct(kind):
+        fields = [(field.name, _read_as(field.type)) for field in kind]
+        return None if any(found is None for _, found in fields) else pa.struct(fields)
+    if pa.types.is_list(kind):
+        element = _read_as(kind.value_type)
+        return None if element is None else pa.list_(pa.field("element", element))
+    return _STAND_IN.get(kind, kind)

@@ -1,0 +1,45 @@
+"""Values that are text, and values that stay bytes."""
+
+import pyarrow as pa
+
+from .formats import BadValue, Decoded, collected
+
+
+class Raw:
+    """Bytes stay bytes."""
+
+    type = pa.binary()
+
+    def decode(self, data: pa.Array) -> Decoded:
+        return Decoded(data, None)
+
+
+class Text:
+    """UTF-8."""
+
+    type = pa.string()
+
+    def decode(self, data: pa.Array) -> Decoded:
+        try:
+            return Decoded(data.cast(pa.string()), None)
+        except pa.ArrowInvalid:
+            return self._one_by_one(data)
+
+    def _one_by_one(self, data: pa.Array) -> Decoded:
+        values: list[object] = []
+        errors: list[str | None] = []
+        for record in data.to_pylist():
+            try:
+                values.append(None if record is None else text_of(record))
+                errors.append(None)
+            except BadValue as reason:
+                values.append(None)
+                errors.append(str(reason))
+        return collected(values, errors, self.type)
+
+
+def text_of(record: bytes) -> str:
+    try:
+        return record.decode()
+    except UnicodeDecodeError as reason:
+        raise BadValue(f"not UTF-8: byte {reason.start} is 0x{record[reason.start]:02x}") from None
