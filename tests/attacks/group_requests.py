@@ -48,7 +48,6 @@ SETTINGS = {
     "offsets.topic.num.partitions": 4,
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 1,
-    "group.consumer.assignment.interval.ms": 0,
 }
 
 

@@ -54,8 +54,8 @@ ARENA_SETTINGS = group_requests.SETTINGS
 
 
 @pytest.fixture(autouse=True)
-def _honest(broker: BrokerProcess, topic: str) -> Iterator[None]:
-    with honest_members(broker, f"honest-{topic}"):
+def _honest(broker: BrokerProcess, request: pytest.FixtureRequest) -> Iterator[None]:
+    with honest_members(broker, f"honest {request.node.name}"):
         yield
 
 

@@ -206,6 +206,9 @@ class Shard:
 
 
 def _reply(outcome: Outcome) -> None:
+    # What could undo it refers to it, and may hold a copy of a whole group: let go of it now, not when the garbage
+    # collector comes round.
+    outcome.failed = None
     for caller, response in outcome.replies:
         caller.reply(response)
 
