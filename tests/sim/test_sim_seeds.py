@@ -49,5 +49,7 @@ def test_the_seeds_meet_every_fault() -> None:
         "writes to churn.*: NONE",
         "a produce request with acks=0 failed",
         "table-0 is compacted",
+        "partitions of its group",
+        "must join again",
     ):
         assert any(re.search(text, line) for line in lines), text

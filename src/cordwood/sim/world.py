@@ -19,6 +19,7 @@ from cordwood.sim.disk import PowerLost, SimDisk
 from cordwood.sim.driver import Driver, Machine, Odds
 from cordwood.sim.history import Era, History, LogDump, dump
 from cordwood.sim.keeper import TABLE, Keeper
+from cordwood.sim.member import Member, Shared
 from cordwood.sim.network import Network
 from cordwood.sim.producer import Producer
 from cordwood.sim.store import SimStore
@@ -64,6 +65,17 @@ class World:
         self._around = Surroundings(self._clock, self._network, random, self.trace, self.history)
         self._admin, self._producers, self._consumers = self._draw_clients()
         self._keeper = Keeper(self._around, batches=random.randint(0, 80))
+        self._group = Shared(self._around, int(self._static["group.consumer.session.timeout.ms"]))
+        self._members = [
+            Member(
+                self._around,
+                self._group,
+                f"member-{number}",
+                [str(name) for name in self._topics],
+                beats=random.randint(10, 60),
+            )
+            for number in range(random.randint(0, 3))
+        ]
 
     @property
     def command(self) -> str:
@@ -105,11 +117,12 @@ class World:
         """Live through it all. Raises ``SimulationFailed``, or whatever the broker tripped over."""
         self.trace.line("world", f"seed {self.seed}, {self._describe()}")
         self._start_broker()
-        clients: list[Admin | Producer | Consumer | Keeper] = [
+        clients: list[Admin | Producer | Consumer | Keeper | Member] = [
             self._admin,
             *self._producers,
             *self._consumers,
             self._keeper,
+            *self._members,
         ]
         for client in clients:
             client.start()
@@ -226,6 +239,7 @@ class World:
             self._driver.end()
             self._driver = None
         if power:
+            self._forget_group()
             self.history.eras[-1].logs = self._dump()
             self.history.eras.append(Era())
             self._disk.crash()
@@ -235,6 +249,12 @@ class World:
             self._left_over = self._dump()
             self._disk.kill()
         self._plan_restart()
+
+    def _forget_group(self) -> None:
+        """The offsets' topic is not synced: what was promised to the group's members may be gone."""
+        self._group.told.clear()
+        for member in self._members:
+            member.begin_anew()
 
     # ------------------------------------------------------------------ witnesses
 
@@ -286,7 +306,8 @@ class World:
     def _is_finished(self) -> bool:
         if self._driver is None or not self._admin.is_done:
             return False
-        if not self._keeper.is_done or not all(producer.is_done for producer in self._producers):
+        writers: list[Keeper | Member | Producer] = [self._keeper, *self._members, *self._producers]
+        if not all(writer.is_done for writer in writers):
             return False
         replicas = self._driver.broker.replicas
         return all(
@@ -349,6 +370,12 @@ def _draw_settings(random: Random) -> dict[str, str]:
         "log.flush.offset.checkpoint.interval.ms": str(random.choice((100, 1_000, 60_000))),
         "log.retention.check.interval.ms": str(random.choice((500, 300_000))),
         "log.retention.ms": "-1",
+        "offsets.topic.num.partitions": "2",
+        "group.consumer.session.timeout.ms": str(random.choice((900, 3_000, 45_000))),
+        "group.consumer.min.session.timeout.ms": "900",
+        "group.consumer.heartbeat.interval.ms": "500",
+        "group.consumer.min.heartbeat.interval.ms": "500",
+        "group.consumer.assignment.interval.ms": str(random.choice((0, 500))),
         "log.cleaner.backoff.ms": str(random.choice((150, 1_000))),
         "log.cleaner.dedupe.buffer.size": str(random.choice((500, 128 << 20))),
     }
