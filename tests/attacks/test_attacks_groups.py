@@ -8,15 +8,11 @@ from typing import TypeVar
 import pytest
 
 from attacks import group_requests
-from attacks.arena import MIB, create_topic
+from attacks.arena import create_topic
 from attacks.group_requests import (
-    COME_AT_ONCE,
     INT_MAX,
-    RANGE,
-    SUBSCRIPTION,
     beat,
     commit,
-    committed,
     consume,
     consumer_request,
     enter,
@@ -28,9 +24,8 @@ from attacks.group_requests import (
     sync_request,
 )
 from cordwood.errors import Error
+from cordwood.wire.frame import read_response
 from cordwood.wire.messages import (
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
     DescribeGroupsRequest,
@@ -41,11 +36,9 @@ from cordwood.wire.messages import (
     LeaveGroupRequestMember,
     ListGroupsRequest,
     ListGroupsResponse,
-    SyncGroupResponse,
 )
-from cordwood.wire.frame import read_response
 from support.process import BrokerProcess
-from support.raw import ClosedByBroker, RawClient, crowd, encoded
+from support.raw import RawClient
 from support.waiting import eventually
 
 R = TypeVar("R")

@@ -1,6 +1,8 @@
 """ConsumerGroupDescribe (69), versions 0-1: groups of the consumer protocol, with what each member has and shall have.
 
 - 1: which protocol each member speaks.
+
+One that is named twice is described once.
 """
 
 from typing import TYPE_CHECKING
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def handle(broker: "Broker", call: Call, request: ConsumerGroupDescribeRequest) -> None:
-    names = request.group_ids
+    names = list(dict.fromkeys(request.group_ids))
 
     def describe(state: GroupState, caller: Caller, index: int) -> Outcome:
         if not names[index]:

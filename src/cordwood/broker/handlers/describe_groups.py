@@ -1,6 +1,8 @@
 """DescribeGroups (15), versions 0-6: groups of the classic protocol, with their members.
 
 - 3: what the client may do with them; 4: static members; 6: a group that does not exist is an error, till then Dead.
+
+One that is named twice is described once: a name takes a few bytes, and a description may take a megabyte.
 """
 
 from typing import TYPE_CHECKING
@@ -21,7 +23,7 @@ ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 
 
 def handle(broker: "Broker", call: Call, request: DescribeGroupsRequest) -> None:
-    names = request.groups
+    names = list(dict.fromkeys(request.groups))
 
     def describe(state: GroupState, caller: Caller, index: int) -> Outcome:
         return answer(caller, classic.describe(state, names[index], call.api_version))

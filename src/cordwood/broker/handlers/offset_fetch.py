@@ -33,7 +33,7 @@ MANY_GROUPS_SINCE = 8
 
 def handle(broker: "Broker", call: Call, request: OffsetFetchRequest) -> None:
     version = call.api_version
-    groups = request.groups if version >= MANY_GROUPS_SINCE else [_only_group(request)]
+    groups = _once(request.groups) if version >= MANY_GROUPS_SINCE else [_only_group(request)]
 
     def fetch(state: GroupState, caller: Caller, index: int) -> Outcome:
         found = offsets.fetch_group(state, groups[index], version, require_stable=request.require_stable)
@@ -43,6 +43,20 @@ def handle(broker: "Broker", call: Call, request: OffsetFetchRequest) -> None:
         return _response([_answered(*pair, version) for pair in zip(groups, answers, strict=True)], version)
 
     ask_each(broker, call, [group.group_id for group in groups], fetch, gathered)
+
+
+def _once(groups: list[OffsetFetchRequestGroup]) -> list[OffsetFetchRequestGroup]:
+    """Each group once, with all topics that are asked for anywhere."""
+    found: dict[str, OffsetFetchRequestGroup] = {}
+    for group in groups:
+        first = found.setdefault(group.group_id, group)
+        if first is group:
+            continue
+        if first.topics is None or group.topics is None:
+            first.topics = None
+        else:
+            first.topics += group.topics
+    return list(found.values())
 
 
 def _only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:

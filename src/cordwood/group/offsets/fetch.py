@@ -4,7 +4,7 @@
   answers the broker's handler puts together; 9: members of consumer groups; 10: topics by id.
 
 What was never committed is -1, without an error, and so is everything of a group that does not exist. An offset that
-was committed for another topic of the same name is none.
+was committed for another topic of the same name is none. What is asked for twice is answered once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,8 +42,19 @@ def fetch_group(
     if group is not None:
         group.check_fetch(request.member_id, request.member_epoch)
     share = _Share(state, request.group_id, version >= TOPIC_IDS_SINCE, require_stable)
-    topics = share.all_topics() if request.topics is None else [share.asked(topic) for topic in request.topics]
+    topics = share.all_topics() if request.topics is None else [share.asked(topic) for topic in _once(request.topics)]
     return OffsetFetchResponseGroup(group_id=request.group_id, topics=topics)
+
+
+def _once(topics: Iterable[OffsetFetchRequestGroupTopic]) -> list[OffsetFetchRequestGroupTopic]:
+    """Each partition once: to name it takes some bytes, and its answer may have a note of kilobytes."""
+    found: dict[tuple[str, UUID], dict[int, None]] = {}
+    for topic in topics:
+        found.setdefault((topic.name, topic.topic_id), {}).update(dict.fromkeys(topic.partition_indexes))
+    return [
+        OffsetFetchRequestGroupTopic(name=name, topic_id=topic_id, partition_indexes=list(partitions))
+        for (name, topic_id), partitions in found.items()
+    ]
 
 
 class _Share:
