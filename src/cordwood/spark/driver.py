@@ -27,7 +27,7 @@ def reading_of(options: SourceOptions) -> Reading:
     settings = options.settings
     if options.task_timeout_ms is not None:
         settings = replace(settings, timeout_ms=options.task_timeout_ms)
-    return Reading(settings, options.columns, options.fail_on_data_loss, options.group, LOG)
+    return Reading(settings, options.columns, options.fail_on_data_loss, options.group, LOG, options.values)
 
 
 def plan(ranges: Sequence[Range], options: SourceOptions) -> list[list[Range]]:

@@ -17,6 +17,7 @@ from .offsets import EARLIEST, LATEST, AtOffsets, AtTimes, Everywhere, Limit, pa
 from .option_names import PREFIX, Use, check_names
 from .schema import Columns
 from .subscription import Assign, Subscription, parse
+from .values import ValueDecoder
 
 _STRATEGIES: Final = ("assign", "subscribe", "subscribePattern")
 _UNITS_MS: Final = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -44,6 +45,8 @@ class SourceOptions:
     task_timeout_ms: int | None = None
     group: str | None = None
     direct: bool = True
+    values: ValueDecoder | None = None
+    """What keys and values are, where they are more than bytes."""
 
     @property
     def isolation(self) -> int:

@@ -16,9 +16,10 @@ from cordwood.client.raw import EARLIEST, OffsetOutOfRange, RawClient, RawSettin
 from . import loss
 from .decode import decode
 from .offsets import Partition
-from .ranges import Range
+from .ranges import Chunk, Range
 from .road import DirectHint, roads
 from .schema import Columns
+from .values import ValueDecoder
 
 
 class Task(InputPartition):
@@ -46,6 +47,7 @@ class Reading:
     fail_on_data_loss: bool
     group: str | None = None
     log: logging.Logger = field(default_factory=lambda: logging.getLogger("cordwood.spark"))
+    values: ValueDecoder | None = None
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task. What is no task of ours has none: Spark makes one up if there are none at all."""
@@ -61,10 +63,16 @@ class Reading:
         isolation = self.settings.isolation
         while wanted.start < wanted.end:
             try:
-                yield from decode(roads(client, wanted, isolation=isolation, direct=hint), wanted, self.columns)
+                yield from self._records(roads(client, wanted, isolation=isolation, direct=hint), wanted)
                 return
             except OffsetOutOfRange as missing:
                 wanted = self._after_loss(client, wanted, missing)
+
+    def _records(self, chunks: Iterator[Chunk], wanted: Range) -> Iterator[pa.RecordBatch]:
+        if self.values is None:
+            return decode(chunks, wanted, self.columns)
+        batches = decode(chunks, wanted, self.values.needed(self.columns))
+        return self.values.rows(batches, self.columns, self.settings)
 
     def _after_loss(self, client: RawClient, wanted: Range, missing: OffsetOutOfRange) -> Range:
         """What is left of a range when the records at its beginning, or in its midst, are gone."""

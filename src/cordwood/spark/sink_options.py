@@ -56,7 +56,7 @@ class SinkOptions:
             )
         level = _number(kafka, f"compression.{codec.name.lower()}.level", least=-(2**17))
         return cls(
-            settings=_settings(kafka),
+            settings=_sink_settings(options, kafka),
             topic=given.get("topic"),
             acks=acks,
             codec=codec,
@@ -67,11 +67,18 @@ class SinkOptions:
         )
 
 
-def _settings(kafka: Mapping[str, str]) -> RawSettings:
+def raw_settings(options: Mapping[str, str]) -> RawSettings:
+    """What the options with ``kafka.`` before their names say of the cluster."""
+    given = {name.lower(): value.strip() for name, value in options.items()}
+    kafka = {name.removeprefix(PREFIX): value for name, value in given.items() if name.startswith(PREFIX)}
     try:
-        settings = RawSettings.of_properties({"client.id": "cordwood-sink", **kafka})
+        return RawSettings.of_properties({"client.id": "cordwood-spark", **kafka})
     except ConfigError as error:
         raise ConfigError(f"option {PREFIX}{error}") from None
+
+
+def _sink_settings(options: Mapping[str, str], kafka: Mapping[str, str]) -> RawSettings:
+    settings = raw_settings(options)
     return replace(settings, timeout_ms=_number(kafka, "delivery.timeout.ms") or _DELIVERY_TIMEOUT_MS)
 
 

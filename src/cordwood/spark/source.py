@@ -1,6 +1,7 @@
 """``format("cordwood")``: what Spark finds, asks for a schema, and gets readers from."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from pyspark.sql.datasource import (
@@ -24,9 +25,9 @@ from pyspark.sql.types import (
 
 from cordwood.errors import ConfigError
 
+from . import typed
 from .option_names import Use
 from .options import SourceOptions
-from .schema import Columns
 
 HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 TYPES: Final[Mapping[str, DataType]] = {
@@ -49,21 +50,25 @@ class CordwoodSource(DataSource):
         return "cordwood"
 
     def schema(self) -> StructType:
-        return spark_schema(SourceOptions.of(self.options, Use.READ).columns)
+        return spark_schema(self._options(Use.READ))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from .batch import batch_reader
 
-        options = SourceOptions.of(self.options, Use.BATCH)
-        check_schema(schema, options.columns)
+        options = self._options(Use.BATCH, schema)
+        check_schema(schema, options)
         return batch_reader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from .stream import StreamReader
 
-        options = SourceOptions.of(self.options, Use.STREAM)
-        check_schema(schema, options.columns)
+        options = self._options(Use.STREAM, schema)
+        check_schema(schema, options)
         return StreamReader(options)
+
+    def _options(self, use: Use, schema: StructType | None = None) -> SourceOptions:
+        options = SourceOptions.of(self.options, use)
+        return replace(options, values=typed.decoder_of(self.options, options, schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from .sink import batch_sink
@@ -76,29 +81,33 @@ class CordwoodSource(DataSource):
         return stream_sink(self.options, schema, overwrite=overwrite)
 
 
-def spark_schema(columns: Columns) -> StructType:
-    return StructType([StructField(name, TYPES[name]) for name in columns.names])
+def spark_schema(options: SourceOptions) -> StructType:
+    if options.values is not None:
+        return typed.spark_schema(options.values, options.columns)
+    return StructType([StructField(name, TYPES[name]) for name in options.columns.names])
 
 
-def check_schema(given: StructType, columns: Columns) -> None:
+def check_schema(given: StructType, options: SourceOptions) -> None:
     """
     Raises:
         ConfigError: the user gave a schema, and it is not the source's.
     """
-    expected = spark_schema(columns)
+    expected = spark_schema(options)
+    names = ", ".join(expected.names)
     for field in given.fields:
-        if field.name not in columns.names:
+        if field.name not in expected.names:
             raise ConfigError(
-                f"the schema has a field {field.name}, which the source has not; it has {', '.join(columns.names)}. "
+                f"the schema has a field {field.name}, which the source has not; it has {names}. "
                 "Leave the schema away, and choose columns with option columns"
             )
-        if field.dataType != TYPES[field.name]:
+        wanted = expected[field.name].dataType
+        if field.dataType != wanted:
             raise ConfigError(
                 f"the schema's field {field.name} is {field.dataType.simpleString()}; the source's is "
-                f"{TYPES[field.name].simpleString()}"
+                f"{wanted.simpleString()}"
             )
     if given.names != expected.names:
         raise ConfigError(
-            f"the schema has the fields {', '.join(given.names)}; the source has {', '.join(columns.names)}, in this "
-            "order. Leave the schema away, and choose columns with option columns"
+            f"the schema has the fields {', '.join(given.names)}; the source has {names}, in this order. "
+            "Leave the schema away, and choose columns with option columns"
         )

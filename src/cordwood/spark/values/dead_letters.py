@@ -35,6 +35,11 @@ class DeadLetters:
         rows = Rows(records.column("value"), records.column("key"), _headers(records, reasons))
         self._outlet.write(self._topic, rows, times_ms)
 
+    def flush(self) -> None:
+        """Return when all are stored."""
+        if self._outlet is not None:
+            self._outlet.flush()
+
     def __enter__(self) -> Self:
         return self
 

@@ -4,13 +4,13 @@
 column ``_error``; with a dead-letter topic there is no such column, and the record goes to that topic instead.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cordwood.client.raw_settings import RawSettings
+from cordwood.client.raw import OffsetOutOfRange, RawSettings
 from cordwood.errors import ConfigError
 from cordwood.spark.schema import FIELDS, NAMES, Columns
 
@@ -29,7 +29,7 @@ Sample = Callable[[int], Iterable[bytes]]
 
 
 def make(
-    options: dict[str, str],
+    options: Mapping[str, str],
     *,
     value_type: pa.DataType | None = None,
     topic: str | None = None,
@@ -129,8 +129,12 @@ class ValueDecoder:
         """Records with the *needed* columns as records with the wanted ones. Dead letters are stored at the end."""
         schema = self.schema(columns)
         with DeadLetters(settings, self.settings.dead_letter_topic) as letters:
-            for batch in batches:
-                yield self._typed(batch, schema, letters)
+            try:
+                for batch in batches:
+                    yield self._typed(batch, schema, letters)
+            except OffsetOutOfRange:  # whoever reads may go on behind what is lost
+                letters.flush()
+                raise
 
     def _typed(self, batch: pa.RecordBatch, schema: pa.Schema, letters: DeadLetters) -> pa.RecordBatch:
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))

@@ -1,0 +1,67 @@
+"""Typed values in the source: its schema with them, and the sample that JSON's types are taken from."""
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+from pyspark.sql.types import StructField, StructType
+
+from cordwood.client.raw import EARLIEST, LATEST, RawClient
+
+from . import values
+from .decode import decode
+from .options import SourceOptions
+from .ranges import Range
+from .road import roads
+from .schema import Columns
+from .values import ValueDecoder
+
+
+def decoder_of(
+    given: Mapping[str, str], options: SourceOptions, schema: StructType | None = None
+) -> ValueDecoder | None:
+    """The decoder that a query wants. *schema* is what Spark has settled on, if it has.
+
+    Raises:
+        ConfigError: the options do not fit together, or a schema can not be read.
+    """
+    settled = None
+    if schema is not None and "value" in schema.names:
+        settled = to_arrow_type(schema["value"].dataType, timezone="UTC")
+    topics = options.subscription.topics or ()
+    return values.make(
+        given,
+        value_type=settled,
+        topic=topics[0] if len(topics) == 1 else None,
+        sample=lambda count: first_values(options, count),
+    )
+
+
+def spark_schema(decoder: ValueDecoder, columns: Columns) -> StructType:
+    """The columns of a source with typed values."""
+    schema = decoder.schema(columns)
+    return StructType([StructField(field.name, from_arrow_type(field.type)) for field in schema])
+
+
+def first_values(options: SourceOptions, count: int) -> Iterable[bytes]:
+    """The first values of each partition, about as many of each: the same ones as long as nobody deletes them."""
+    with RawClient(options.settings) as client:
+        partitions = sorted(options.subscription.select(client.topics(options.subscription.topics)))
+        first = client.offsets(dict.fromkeys(partitions, EARLIEST))
+        last = client.offsets(dict.fromkeys(partitions, LATEST))
+        share = -(-count // max(len(partitions), 1))
+        for partition in partitions:
+            wanted = Range(*partition, first[partition].offset, last[partition].offset)
+            yield from islice(_values(client, wanted, options.isolation), share)
+
+
+def _values(client: RawClient, wanted: Range, isolation: int) -> Iterable[bytes]:
+    chunks = roads(client, wanted, isolation=isolation, direct=None)
+    for batch in decode(chunks, wanted, Columns(("value",))):
+        yield from _present(batch.column(0))
+
+
+def _present(column: pa.Array) -> Iterable[bytes]:
+    for number in range(0, len(column), 100):
+        yield from column.slice(number, 100).drop_null().to_pylist()

@@ -1,0 +1,241 @@
+"""Topics as views and tables of SQL.
+
+A view has to show new records each time that it is asked, but Spark plans a DataFrame of a Python source once and keeps
+the plan. What it plans anew for each query is the text of a view. So a view's text reads a table of the catalog, which
+has the source's columns and no records of its own, with the options of the topic. Those tables are in a database of
+their own, in a temporary directory. The options are part of the text: whoever may use the session can read them.
+"""
+
+import json
+import re
+import tempfile
+import warnings
+import zlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from cordwood.client.raw import RawClient, RawError
+from cordwood.errors import ConfigError
+
+from .sink_options import PREFIX, raw_settings
+from .subscription import INTERNAL
+from .values import ValueSettings
+
+BOOTSTRAP_KEY: Final = "spark.cordwood.bootstrap"
+DATABASE: Final = "cordwood_topics"
+_SERVERS: Final = PREFIX + "bootstrap.servers"
+_CLEANUP: Final = "cleanup.policy"
+
+AsOf = Mapping[int, int] | datetime | int
+"""Offsets by partition, each the first one that is not there; or a time, in ms or as a datetime."""
+
+
+def attach(
+    spark: SparkSession,
+    bootstrap: str,
+    *,
+    prefix: str | None = None,
+    topics: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Make each topic a temporary view, which shows what is in the topic whenever it is asked.
+
+    A compacted topic is shown as its latest value for each key. A name that is no plain word goes between backticks in
+    SQL. Views that are there already are made anew.
+
+    Args:
+        bootstrap: the cluster's address, such as 127.0.0.1:9092. ``table`` will use it too.
+        prefix: what to put before the topics' names.
+        topics: a regular expression that the whole of a topic's name must match; without it, all but internal ones.
+        options: of the source, such as ``valueFormat``.
+
+    Returns:
+        The names of the views.
+
+    Raises:
+        RawError: the cluster does not answer.
+    """
+    given = {_SERVERS: bootstrap, **(options or {})}
+    settings = ValueSettings.of(given)
+    has_errors = settings.can_fail and settings.dead_letter_topic is None
+    spark.conf.set(BOOTSTRAP_KEY, bootstrap)
+    with RawClient(raw_settings(given)) as client:
+        wanted = _wanted(client, topics)
+        compacted = _compacted(client, wanted)
+    views = _names(wanted, prefix or "")
+    base = _Base(spark, given)
+    for topic, view in views.items():
+        query = base.query(topic)
+        if topic in compacted:
+            query = latest_query(f"({query})", has_errors=has_errors)
+        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {quoted(view)} AS {query}")
+    return list(views.values())
+
+
+def table(
+    spark: SparkSession,
+    topic: str,
+    *,
+    as_of: AsOf | None = None,
+    latest: bool | None = None,
+    bootstrap: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """A topic as a table: all of its records, or its latest value for each key.
+
+    The table is what there was when it was first used; call again to see what came later.
+
+    Args:
+        as_of: as the topic was at these offsets ({0: 120, 1: 97}: partitions that are not named are left out), or
+            before the first record of this time or later. None: as it is now.
+        latest: only the last record of each key, without those whose last value is null. None: if the topic is
+            compacted.
+        bootstrap: the cluster's address; without it, the one that ``attach`` was called with.
+        options: of the source.
+
+    Raises:
+        ConfigError: there is no address, or *as_of* is nothing that can be used.
+        RawError: the cluster does not answer.
+    """
+    given = {_SERVERS: bootstrap or _attached(spark), **(options or {})}
+    if latest is None:
+        with RawClient(raw_settings(given)) as client:
+            latest = topic in _compacted(client, [topic])
+    frame = spark.read.format("cordwood").options(**given, **_limits(topic, as_of)).load()
+    if not latest:
+        return frame
+    return spark.sql(latest_query("{source}", has_errors="_error" in frame.columns), source=frame)
+
+
+def latest_query(source: str, *, has_errors: bool = False) -> str:
+    """The last record of each key. In a partition that is the one with the highest offset; of a key that is in several
+    partitions, since their number was changed, the youngest of these."""
+    kept = "record.value IS NOT NULL OR record._error IS NOT NULL" if has_errors else "record.value IS NOT NULL"
+    by_partition = (
+        f"SELECT key, max_by(struct(*), offset) AS record FROM {source} WHERE key IS NOT NULL GROUP BY key, partition"
+    )
+    by_key = (
+        f"SELECT max_by(record, struct(record.timestamp, record.offset)) AS record FROM ({by_partition}) GROUP BY key"
+    )
+    return f"SELECT record.* FROM ({by_key}) WHERE {kept}"
+
+
+def quoted(name: str) -> str:
+    """A name as SQL takes any name.
+
+    >>> quoted("a.b")
+    '`a.b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _wanted(client: RawClient, pattern: str | None) -> list[str]:
+    try:
+        matches = re.compile(pattern or ".*").fullmatch
+    except re.error as reason:
+        raise ConfigError(f"topics is {pattern!r}, which is no regular expression: {reason}") from None
+    return sorted(name for name in client.topics() if name not in INTERNAL and matches(name))
+
+
+def _compacted(client: RawClient, topics: Sequence[str]) -> set[str]:
+    """Those of the topics that are; none if nobody may know."""
+    if not topics:
+        return set()
+    try:
+        found = client.topic_settings(topics, [_CLEANUP])
+    except RawError as reason:
+        warnings.warn(f"whether topics are compacted can not be seen: {reason}", stacklevel=3)
+        return set()
+    return {topic for topic, settings in found.items() if "compact" in settings.get(_CLEANUP, "").split(",")}
+
+
+def _names(topics: Sequence[str], prefix: str) -> dict[str, str]:
+    """A view's name for each topic. Spark does not tell upper from lower case: of such twins the first one has it."""
+    found: dict[str, str] = {}
+    taken: dict[str, str] = {}
+    for topic in topics:
+        view = prefix + topic
+        if view.lower() in taken:
+            warnings.warn(f"no view for topic {topic}: {taken[view.lower()]} has the same name", stacklevel=3)
+            continue
+        taken[view.lower()] = found[topic] = view
+    return found
+
+
+def _attached(spark: SparkSession) -> str:
+    found = spark.conf.get(BOOTSTRAP_KEY, None)
+    if not found:
+        raise ConfigError('where is the topic? Give bootstrap="host:port", or call cordwood.spark.attach first')
+    return found
+
+
+def _limits(topic: str, as_of: AsOf | None) -> dict[str, str]:
+    """What to read, as the source's options say it."""
+    match as_of:
+        case None:
+            return {"subscribe": topic}
+        case bool():
+            raise ConfigError(f"as_of is {as_of}; give offsets by partition, or a time")
+        case int():
+            return {"subscribe": topic, "endingTimestamp": str(as_of)}
+        case datetime():
+            return {"subscribe": topic, "endingTimestamp": str(int(as_of.timestamp() * 1000))}
+        case _:
+            offsets = {str(partition): offset for partition, offset in sorted(as_of.items())}
+            if not offsets:
+                raise ConfigError("as_of has no partition; write it as {0: 120, 1: 97}")
+            return {
+                "assign": json.dumps({topic: sorted(as_of)}),
+                "endingOffsets": json.dumps({topic: offsets}),
+            }
+
+
+class _Base:
+    """The tables that views read, one for each schema."""
+
+    def __init__(self, spark: SparkSession, options: Mapping[str, str]) -> None:
+        self._spark = spark
+        self._options = options
+        self._is_typed = ValueSettings.of(options).can_fail
+        self._table_of_all: str | None = None
+        """Without types, all topics have the same columns."""
+        if not spark.catalog.databaseExists(DATABASE):
+            place = tempfile.mkdtemp(prefix="cordwood-topics-")
+            spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE} LOCATION {_text(place)}")
+
+    def query(self, topic: str) -> str:
+        """All records of a topic."""
+        options = {**self._options, "subscribe": topic}
+        table = self._table_of_all or self._table(options)
+        if not self._is_typed:
+            self._table_of_all = table
+        return (
+            f"SELECT * FROM {table} WITH ({', '.join(f'{_text(name)} = {_text(options[name])}' for name in options)})"
+        )
+
+    def _table(self, options: Mapping[str, str]) -> str:
+        schema = self._spark.read.format("cordwood").options(**options).load().schema
+        columns = ", ".join(f"{quoted(field.name)} {_type(field.dataType)}" for field in schema.fields)
+        name = f"{DATABASE}.source_{zlib.crc32(columns.encode()):08x}"
+        self._spark.sql(f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING cordwood")
+        return name
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _type(kind: DataType) -> str:
+    """A type with every name in it quoted, which Spark's own text of it has not."""
+    if isinstance(kind, StructType):
+        return f"STRUCT<{', '.join(f'{quoted(field.name)}: {_type(field.dataType)}' for field in kind.fields)}>"
+    if isinstance(kind, ArrayType):
+        return f"ARRAY<{_type(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"MAP<{_type(kind.keyType)}, {_type(kind.valueType)}>"
+    return kind.simpleString()
