@@ -3,7 +3,7 @@
 from time import process_time
 
 from cordwood.errors import Error
-from cordwood.group.classic.joining import MEMBERS_BYTES_MAX, PENDING_MAX
+from cordwood.group.classic.joining import BATCHES_MAX, PENDING_MAX
 from cordwood.wire.messages import JoinGroupResponse, SyncGroupResponse
 from group.classic_driver import DELAY_MS, ClassicDriver
 
@@ -26,8 +26,9 @@ def test_what_members_say_is_bounded() -> None:
     while (asker := driver.join(protocols=large, version=3)).waits:
         taken += 1
     assert driver.refused(asker) == Error.GROUP_MAX_SIZE_REACHED
-    assert taken == MEMBERS_BYTES_MAX // ((1 << 20) + 2000)
-    assert driver.group.roster.weight_bytes <= MEMBERS_BYTES_MAX
+    limit = BATCHES_MAX * driver.state.batch_bytes_max
+    assert taken == limit // ((1 << 20) + 2000)
+    assert driver.group.roster.weight_bytes <= limit
     other = driver.join(group_id="other", version=3)
     driver.advance(DELAY_MS)
     assert other.take(JoinGroupResponse).error_code == Error.NONE
@@ -36,10 +37,10 @@ def test_what_members_say_is_bounded() -> None:
 def test_what_a_member_says_anew_replaces_what_it_said() -> None:
     driver = ClassicDriver()
     (member,) = driver.stable(1)
-    for size in (1 << 20, 10, 50 << 20, 40 << 20, 0):
+    for size in (1 << 20, 10, 12 << 20, 10 << 20, 0):
         assert driver.join(member, protocols={"range": bytes(size)}).take(JoinGroupResponse).error_code == Error.NONE
     assert driver.group.roster.weight_bytes < 5000
-    assert driver.refused(driver.join(member, protocols={"range": bytes(65 << 20)})) == Error.GROUP_MAX_SIZE_REACHED
+    assert driver.refused(driver.join(member, protocols={"range": bytes(17 << 20)})) == Error.GROUP_MAX_SIZE_REACHED
     assert driver.members == [member]
 
 

@@ -59,7 +59,7 @@ class Part:
         self._gathering.arrived(self._index, response)
 
     def refuse(self, refusal: Refused, /) -> None:
-        self._gathering.arrived(self._index, refusal)
+        self._gathering.arrived(self._index, refusal.with_traceback(None))  # which would keep kilobytes alive
 
 
 class Gathering:

@@ -18,6 +18,7 @@ from cordwood.coordinator.outcome import Caller, Outcome
 from cordwood.coordinator.shard import LOAD_SLICE_BYTES, Shard, ShardState
 from cordwood.errors import Error, Refused
 from cordwood.group.machine import GroupMachine
+from cordwood.group.memory import GroupMemory
 from cordwood.group.state import GroupState
 from cordwood.group.stored import OFFSETS_TOPIC
 from cordwood.ids import NodeId, TopicName
@@ -63,6 +64,9 @@ class GroupCoordinator:
         self._shards: dict[int, GroupShard] = {}
         self._loading: deque[GroupShard] = deque()
         self._load_timer: Timer | None = None
+        self._memory = GroupMemory(
+            lambda: broker.config.max_groups_bytes, lambda: [found.machine.state for found in self._shards.values()]
+        )
 
     # ------------------------------------------------------------------ who coordinates what
 
@@ -190,7 +194,11 @@ class GroupCoordinator:
     def _begin(self, index: int, partition: Partition) -> None:
         broker = self._broker
         state = GroupState(
-            config=lambda: broker.config, image=broker.image, entropy=broker.entropy, logger=broker.logger
+            config=lambda: broker.config,
+            image=broker.image,
+            entropy=broker.entropy,
+            logger=broker.logger,
+            memory=self._memory,
         )
         machine = GroupMachine(state)
         shard = Shard(

@@ -237,6 +237,12 @@ class BrokerConfig:
         ours=True,
         doc="Answers that one client may leave unread before the broker stops reading its requests.",
     )
+    max_groups_bytes: Int = setting(
+        default=1 << 30,
+        check=at_least(1),
+        ours=True,
+        doc="About how much memory groups may take; beyond it new groups and members are refused, others go on.",
+    )
     max_recordless_request_bytes: Int = setting(
         default=16 << 20,
         check=at_least(1024),

@@ -10,6 +10,9 @@ from cordwood.wire.types import NO_UUID
 NEVER_CHOSEN = -1
 """The expiry of offsets whose clients did not choose one: the broker's setting decides."""
 
+OFFSET_BYTES = 250
+"""What an offset takes in memory, about, without its note."""
+
 
 class CommittedOffset(NamedTuple):
     """An offset as it was committed, with the note that came with it."""
@@ -28,7 +31,7 @@ class CommittedOffsets:
     """All offsets of all groups of a shard. Changed by ``put`` and ``remove`` alone, which replay calls.
 
     Invariants (``check``): a group or topic without offsets has no entry; a topic's readers are the groups that have
-    offsets in it.
+    offsets in it; ``weight_bytes`` is what they take, about.
     """
 
     def __init__(self) -> None:
@@ -36,6 +39,7 @@ class CommittedOffsets:
         self._readers: dict[str, dict[str, None]] = {}
         self._topic_ids: dict[str, UUID] = {}
         """Of each topic that has readers, the id in the newest commit."""
+        self.weight_bytes = 0
 
     def topics(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
         """A group's offsets as they now are."""
@@ -65,6 +69,8 @@ class CommittedOffsets:
             topic = sys.intern(topic)
             partitions = topics[topic] = {}
             self._readers.setdefault(topic, {})[group_id] = None
+        earlier = partitions.get(partition)
+        self.weight_bytes += len(committed.metadata) - (-OFFSET_BYTES if earlier is None else len(earlier.metadata))
         partitions[partition] = committed
         self._topic_ids[topic] = committed.topic_id
 
@@ -74,7 +80,9 @@ class CommittedOffsets:
         partitions = topics.get(topic)
         if partitions is None:
             return
-        partitions.pop(partition, None)
+        committed = partitions.pop(partition, None)
+        if committed is not None:
+            self.weight_bytes -= OFFSET_BYTES + len(committed.metadata)
         if not partitions:
             del topics[topic]
             self._no_reader(topic, group_id)
@@ -96,3 +104,5 @@ class CommittedOffsets:
                 readers.setdefault(topic, set()).add(group_id)
         assert readers == {topic: set(groups) for topic, groups in self._readers.items()}
         assert readers.keys() == self._topic_ids.keys()
+        notes = [c.metadata for topics in self._groups.values() for ps in topics.values() for c in ps.values()]
+        assert self.weight_bytes == sum(OFFSET_BYTES + len(note) for note in notes)

@@ -37,6 +37,10 @@ class Group(Protocol):
     def is_empty(self) -> bool:
         """Has it no members?"""
 
+    @property
+    def weight_bytes(self) -> int:
+        """What its members take in memory, about."""
+
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, api_version: int
     ) -> CheckPartition | None:

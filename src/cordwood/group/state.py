@@ -13,6 +13,7 @@ from cordwood.config import BrokerConfig, GroupConfig
 from cordwood.coordinator.deadlines import Deadlines
 from cordwood.group.committed import CommittedOffsets
 from cordwood.group.groups import Group
+from cordwood.group.memory import GroupMemory
 from cordwood.group.stored import OFFSETS_TOPIC
 from cordwood.ids import TopicName
 from cordwood.ports import Entropy, Logger
@@ -22,8 +23,15 @@ class GroupState:
     """Groups by id, their offsets and deadlines."""
 
     def __init__(
-        self, *, config: Callable[[], BrokerConfig], image: MetadataImage, entropy: Entropy, logger: Logger
+        self,
+        *,
+        config: Callable[[], BrokerConfig],
+        image: MetadataImage,
+        entropy: Entropy,
+        logger: Logger,
+        memory: GroupMemory | None = None,
     ) -> None:
+        """*memory* is that of all shards; without it, these are all groups."""
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets()
         self.deadlines: Deadlines[object] = Deadlines()
@@ -31,6 +39,7 @@ class GroupState:
         """Those that the round of ``offsets.expiry`` which goes on has still to look at, the last one first."""
         self.image = image
         self.logger = logger
+        self.memory = memory or GroupMemory(lambda: self.config.max_groups_bytes, lambda: [self])
         self._config = config
         self._entropy = entropy
         self._common_settings = config(), GroupConfig.merge({}, config())

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Question = Callable[[GroupState, Caller, int], Outcome]
 """Of the group with this index. Its outcome answers the caller; it may raise ``Refused``."""
 
+GROUPS_AT_ONCE = 1000
+
 
 def ask_each(
     broker: "Broker",
@@ -25,10 +27,20 @@ def ask_each(
     question: Question,
     shape: Callable[[list[object | Refused]], object],
 ) -> None:
-    """Ask of every group; *shape* makes the response of what came back, in the order of the groups."""
+    """Ask of every group; *shape* makes the response of what came back, in the order of the groups.
+
+    Of some at a time: a request has room for 100,000 of them, and others have their turn in between.
+    """
     parts = Gathering(broker, call, len(group_ids), shape).parts
-    for index, (group_id, part) in enumerate(zip(group_ids, parts, strict=True)):
-        broker.groups.handle(group_id, part, partial(_ask, question, index))
+
+    def ask_some(first: int, now: Instant) -> None:
+        last = min(first + GROUPS_AT_ONCE, len(group_ids))
+        for index in range(first, last):
+            broker.groups.handle(group_ids[index], parts[index], partial(_ask, question, index))
+        if last < len(group_ids) and not call.connection.closed:
+            broker.timers.at(now.mono_ms + 1, partial(ask_some, last))
+
+    ask_some(0, broker.now)
 
 
 def _ask(question: Question, index: int, state: GroupState, caller: Caller, now: Instant) -> Outcome:

@@ -5,9 +5,11 @@
 Who asks for a group's coordinator first brings the offsets' topic into being, and is answered when it is there.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
+from cordwood.cluster.image import BrokerInfo
 from cordwood.errors import Error, Refused
 from cordwood.ids import NodeId
 from cordwood.wire.messages import (
@@ -35,10 +37,11 @@ def handle(broker: "Broker", call: Call, request: FindCoordinatorRequest) -> Non
 def _respond(
     broker: "Broker", call: Call, request: FindCoordinatorRequest, refusal: Refused | None
 ) -> FindCoordinatorResponse:
+    brokers = {info.id: info for info in broker.brokers(call)}
     if call.api_version >= 4:
         keys = request.coordinator_keys
-        return FindCoordinatorResponse(coordinators=[_find(broker, call, request, key, refusal) for key in keys])
-    found = _find(broker, call, request, request.key, refusal)
+        return FindCoordinatorResponse(coordinators=[_find(broker, brokers, request, key, refusal) for key in keys])
+    found = _find(broker, brokers, request, request.key, refusal)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message,
@@ -49,13 +52,17 @@ def _respond(
 
 
 def _find(
-    broker: "Broker", call: Call, request: FindCoordinatorRequest, key: str, refusal: Refused | None
+    broker: "Broker",
+    brokers: Mapping[NodeId, BrokerInfo],
+    request: FindCoordinatorRequest,
+    key: str,
+    refusal: Refused | None,
 ) -> FindCoordinatorResponseCoordinator:
     try:
         if refusal is not None:
             raise Refused(Error.COORDINATOR_NOT_AVAILABLE, refusal.message)
         node = _node(broker, request.key_type, key)
-        here = next((info for info in broker.brokers(call) if info.id == node), None)
+        here = brokers.get(node)
         if here is None:
             raise Refused(Error.COORDINATOR_NOT_AVAILABLE, f"Broker {node} is not there now. Try again.")
     except Refused as reason:

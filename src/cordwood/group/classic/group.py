@@ -23,6 +23,9 @@ from .states import FOLLOWING, State
 from .subscribed import CONSUMER_PROTOCOL_TYPE, NOTHING_KNOWN, Subscribed
 
 NO_TIMESTAMP = -1
+PENDING_BYTES = 500
+"""What an id takes that was given out, with its deadline."""
+
 GENERATION_MAX = (1 << 31) - 1
 """After it comes 0."""
 
@@ -190,6 +193,11 @@ class ClassicGroup:
     @property
     def is_empty(self) -> bool:
         return self.state is State.EMPTY
+
+    @property
+    def weight_bytes(self) -> int:
+        assigned = sum(len(member.assignment) for member in self.roster.members.values())
+        return self.roster.weight_bytes + assigned + sum(PENDING_BYTES + 2 * len(name) for name in self.pending)
 
     @property
     def is_of_consumers(self) -> bool:

@@ -8,6 +8,8 @@ refused join does not leave an empty group behind, and what can be kept of ids a
 
 from cordwood.coordinator.outcome import Caller, Outcome, answer
 from cordwood.errors import Error, Refused
+from cordwood.group.groups import Group
+from cordwood.group.memory import GROUP_BYTES
 from cordwood.group.state import GroupState
 from cordwood.group.timers import PendingMember
 from cordwood.ports import Instant
@@ -16,7 +18,7 @@ from cordwood.wire.messages import JoinGroupRequest
 from .creation import create
 from .group import ClassicGroup
 from .joiner import Joiner
-from .member import Member, protocols_bytes
+from .member import MEMBER_BYTES, Member, protocols_bytes
 from .rebalance import complete_if_all_joined, rebalance_or_complete
 from .returning import return_as
 from .states import State
@@ -31,8 +33,11 @@ NAME_BYTES_MAX = 1000
 PENDING_MAX = 10_000
 """Ids that were given out and may still come back. The oldest go first; their clients ask again."""
 
-MEMBERS_BYTES_MAX = 64 << 20
-"""What members of a group, and what they say, may take: some 30,000 usual ones. A record, by default, holds 1 MB."""
+BATCHES_MAX = 16
+"""So many times as much as one batch holds may the members of a group, and what they say, take: 16 MB by default.
+
+What one protocol says, and the assignments, must fit into a single batch anyway, or no generation can be written.
+"""
 
 
 def join(state: GroupState, request: JoinGroupRequest, caller: Caller, now: Instant) -> Outcome:
@@ -43,6 +48,7 @@ def join(state: GroupState, request: JoinGroupRequest, caller: Caller, now: Inst
     if not config.group_min_session_timeout_ms <= joiner.session_timeout_ms <= config.group_max_session_timeout_ms:
         return _refuse(joiner, Error.INVALID_SESSION_TIMEOUT, joiner.member_id)
     found = state.groups.get(request.group_id)
+    state.memory.admit(_growth_bytes(found, request.group_id, joiner), now)
     if isinstance(found, ClassicGroup):
         turn = Turn(state, found, now)
         _join(turn, joiner)
@@ -52,6 +58,14 @@ def join(state: GroupState, request: JoinGroupRequest, caller: Caller, now: Inst
     if joiner.member_id:
         return _refuse(joiner, Error.UNKNOWN_MEMBER_ID, joiner.member_id)
     return _join_new_group(state, request.group_id, joiner, now)
+
+
+def _growth_bytes(found: Group | None, group_id: str, joiner: Joiner) -> int:
+    """By how much more memory groups would take."""
+    member = found.roster.members.get(joiner.member_id) if isinstance(found, ClassicGroup) else None
+    known_bytes = MEMBER_BYTES + protocols_bytes(member.protocols) if member is not None else 0
+    group_bytes = GROUP_BYTES + 4 * len(group_id) if found is None else 0
+    return max(group_bytes + MEMBER_BYTES + protocols_bytes(joiner.protocols) - known_bytes, 0)
 
 
 def _join_new_group(state: GroupState, group_id: str, joiner: Joiner, now: Instant) -> Outcome:
@@ -88,7 +102,7 @@ def _has_room(turn: Turn, joiner: Joiner) -> bool:
     roster, size_max = turn.group.roster, turn.state.config.group_max_size
     member = roster.members.get(joiner.member_id)
     added_bytes = protocols_bytes(joiner.protocols) - (0 if member is None else protocols_bytes(member.protocols))
-    if roster.weight_bytes + added_bytes > MEMBERS_BYTES_MAX:
+    if roster.weight_bytes + added_bytes > BATCHES_MAX * turn.state.batch_bytes_max:
         return False
     match turn.group.state:
         case State.PREPARING:

@@ -29,6 +29,10 @@ PROTOCOL_TYPE = "consumer"
 FIRST_EPOCH = 1
 NO_TARGET: Target = {}
 
+MEMBER_BYTES = 2000
+NAME_BYTES = 150
+"""What a member, and the name of a topic that one subscribes to, take in memory, about."""
+
 
 class Resolved(NamedTuple):
     """The topics that a pattern matched, and when that was."""
@@ -97,6 +101,11 @@ class ConsumerGroup:
     @property
     def is_empty(self) -> bool:
         return not self.members
+
+    @property
+    def weight_bytes(self) -> int:
+        members = sum(MEMBER_BYTES + 4 * len(member_id) for member_id in self.members)
+        return members + NAME_BYTES * (self.subscriptions.name_count + len(self.matched))
 
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, api_version: int

@@ -1,11 +1,13 @@
 """The steps of a heartbeat that members of both protocols take: what they say, what is shared out, what they get."""
 
 from cordwood.errors import Error, Refused
+from cordwood.group.memory import GROUP_BYTES
 from cordwood.group.state import GroupState
 from cordwood.group.timers import RebalanceTimeout
 from cordwood.ports import Instant
 
 from .draft import Draft
+from .group import MEMBER_BYTES, NAME_BYTES
 from .member import Description, Member, MemberState
 from .patterns import change_pattern, is_refresh_due, refresh
 from .reconcile import Goal, Owned, reconcile
@@ -22,6 +24,7 @@ def describe(draft: Draft, before: Member, description: Description, state: Grou
     """
     old = before.description
     if before.id not in draft.group.members or description != old:
+        state.memory.admit(_growth_bytes(draft, before, description), now)
         draft.write(description_record(draft.group.id, before.id, description))
         _check_names(draft)
     changed = description.topics != old.topics or description.pattern != old.pattern
@@ -29,6 +32,15 @@ def describe(draft: Draft, before: Member, description: Description, state: Grou
         change_pattern(draft, old.pattern, description.pattern, state.image, now.wall_ms)
     _look_at_topics(draft, state, now, bump=changed or draft.is_unsettled)
     return changed
+
+
+def _growth_bytes(draft: Draft, before: Member, description: Description) -> int:
+    """By how much more memory groups would take."""
+    group = draft.group
+    group_bytes = 0 if group.members else GROUP_BYTES + 4 * len(group.id)
+    member_bytes = 0 if before.id in group.members else MEMBER_BYTES + 4 * len(before.id)
+    names = 0 if description.topics in group.subscriptions.wishes else len(description.topics)
+    return group_bytes + member_bytes + NAME_BYTES * names
 
 
 def _check_names(draft: Draft) -> None:

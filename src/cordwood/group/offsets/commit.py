@@ -17,6 +17,7 @@ from cordwood.coordinator.outcome import Caller, Outcome, StateRecord, answer
 from cordwood.errors import Error, Refused
 from cordwood.group.committed import NEVER_CHOSEN, CommittedOffset
 from cordwood.group.groups import CheckPartition
+from cordwood.group.memory import GROUP_BYTES
 from cordwood.group.state import GroupState
 from cordwood.group.stored_offsets import OffsetCommitKey
 from cordwood.ids import TopicId, TopicName
@@ -113,6 +114,7 @@ def _check_group(state: GroupState, request: OffsetCommitRequest, version: int, 
     if group is None:
         if request.generation_id_or_member_epoch >= 0:
             raise Refused(Error.GROUP_ID_NOT_FOUND if version >= GROUP_ID_NOT_FOUND_SINCE else Error.ILLEGAL_GENERATION)
+        state.memory.admit(GROUP_BYTES + 4 * len(request.group_id), now)
         return None
     check = group.check_commit(
         request.member_id,

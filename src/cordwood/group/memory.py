@@ -1,0 +1,59 @@
+"""What all groups of a broker may take in memory together (``cordwood.max.groups.bytes``).
+
+Kafka has no such limit. Members choose their names, what they say and how long they may be silent, so whoever can join
+a group could otherwise take all there is. Beyond the limit new groups and members are refused; the others go on.
+
+Groups are weighed seldom: what is let in is added up, never what goes, and only when that reaches the limit are all of
+them weighed again. Nothing can be forgotten that way, whichever way a group comes or goes.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from cordwood.errors import Error, Refused
+from cordwood.group.committed import CommittedOffsets
+from cordwood.group.groups import Group
+from cordwood.ports import Instant
+
+GROUP_BYTES = 1500
+"""What a group takes, about, without its members."""
+
+WEIGHED_EVERY_MS = 1000
+
+
+class Weighed(Protocol):
+    """The groups of a shard."""
+
+    groups: dict[str, Group]
+    offsets: CommittedOffsets
+
+
+class GroupMemory:
+    """One for all shards of a broker."""
+
+    def __init__(self, limit_bytes: Callable[[], int], shards: Callable[[], Iterable[Weighed]]) -> None:
+        self._limit_bytes = limit_bytes
+        self._shards = shards
+        self._groups_bytes = 0
+        self._weighed_ms: int | None = None
+
+    def admit(self, added_bytes: int, now: Instant) -> None:
+        """Let in a member or a group of this size. Raises ``Refused`` if there is no room."""
+        if not self._has_room(added_bytes):
+            if self._weighed_ms is None or now.mono_ms >= self._weighed_ms + WEIGHED_EVERY_MS:
+                self._weigh(now)
+            if not self._has_room(added_bytes):
+                raise Refused(Error.COORDINATOR_NOT_AVAILABLE, "There is no memory for more groups and members now.")
+        self._groups_bytes += added_bytes
+
+    def _has_room(self, added_bytes: int) -> bool:
+        offsets_bytes = sum(shard.offsets.weight_bytes for shard in self._shards())
+        return self._groups_bytes + offsets_bytes + added_bytes <= self._limit_bytes()
+
+    def _weigh(self, now: Instant) -> None:
+        self._weighed_ms = now.mono_ms
+        self._groups_bytes = sum(
+            GROUP_BYTES + 4 * len(group_id) + group.weight_bytes
+            for shard in self._shards()
+            for group_id, group in shard.groups.items()
+        )
