@@ -1,6 +1,7 @@
 """A broker for all tests of the command line, and a way to run commands against it."""
 
 import io
+import logging
 import re
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,16 @@ IMPATIENT = {
 def broker() -> Iterator[Broker]:
     with Broker(settings=IMPATIENT) as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def no_handler_is_left() -> Iterator[None]:
+    """`serve` writes its log to standard error, which is another stream in every test."""
+    logger = logging.getLogger("cordwood")
+    handlers, level = list(logger.handlers), logger.level
+    yield
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
 
 
 @pytest.fixture

@@ -64,7 +64,8 @@ class Cluster:
     def _settings(self, more: Mapping[str, object]) -> dict[str, object]:
         knock(self.bootstrap)
         silent = logging.getLogger("cordwood.client.librdkafka")
-        silent.addHandler(logging.NullHandler())
+        if not silent.handlers:
+            silent.addHandler(logging.NullHandler())
         silent.propagate = False
         base: dict[str, object] = {
             "bootstrap.servers": self.bootstrap,
