@@ -8,8 +8,9 @@ from typing import TypeVar
 import pytest
 
 from attacks import group_requests
-from attacks.arena import create_topic
+from attacks.arena import MIB, create_topic
 from attacks.group_requests import (
+    COME_AT_ONCE,
     INT_MAX,
     beat,
     commit,
@@ -36,9 +37,10 @@ from cordwood.wire.messages import (
     LeaveGroupRequestMember,
     ListGroupsRequest,
     ListGroupsResponse,
+    SyncGroupResponse,
 )
 from support.process import BrokerProcess
-from support.raw import RawClient
+from support.raw import RawClient, crowd, encoded
 from support.waiting import eventually
 
 R = TypeVar("R")
@@ -143,6 +145,135 @@ def test_long_names_cost_little(client: RawClient, broker: BrokerProcess) -> Non
     client.ask(DescribeGroupsRequest(groups=names), DescribeGroupsResponse)
     client.ask(DeleteGroupsRequest(groups_names=names), DeleteGroupsResponse)
     assert broker.cpu_s - cpu_s < 0.6
+
+
+# ---------------------------------------------------------------------- too much
+
+
+@pytest.mark.parametrize("size", [MIB // 2, 2 * MIB, 8 * MIB - 5000])
+def test_an_assignment_of_megabytes_is_handed_on_or_refused(
+    client: RawClient, broker: BrokerProcess, topic: str, size: int
+) -> None:
+    """What a batch of the groups' topic can not hold is refused, and the group must begin anew."""
+    for _ in range(3):
+        joined = join(client, join_request(topic))
+        answer = sync(
+            client, sync_request(topic, joined.member_id, joined.generation_id, {joined.member_id: bytes(size)})
+        )
+        if size < MIB:
+            assert (answer.error_code, answer.assignment) == (Error.NONE, bytes(size))
+        else:
+            assert answer.error_code == Error.UNKNOWN_SERVER_ERROR
+        leave(client, topic, LeaveGroupRequestMember(member_id=joined.member_id))
+
+
+def test_what_a_member_says_may_be_as_large_as_a_request(client: RawClient, topic: str) -> None:
+    joined = join(client, join_request(topic, protocols={"range": bytes(7 * MIB)}))
+    assert joined.error_code == Error.NONE
+    answer = sync(client, sync_request(topic, joined.member_id, joined.generation_id))
+    assert answer.error_code == Error.UNKNOWN_SERVER_ERROR, "no batch can hold it"
+
+
+def test_members_who_say_too_much_together_are_refused(broker: BrokerProcess, topic: str) -> None:
+    """Each waits with its megabytes for others to join."""
+    before = broker.rss_bytes
+    with RawClient(broker.bootstrap) as first, crowd(broker.bootstrap, 12) as clients:
+        assert join(first, join_request(topic)).error_code == Error.NONE
+        for client in clients:
+            client.send(join_request(topic, protocols={"range": bytes(4 * MIB)}), version=COME_AT_ONCE)
+        for client in clients[4:]:
+            assert received(client, JoinGroupResponse, COME_AT_ONCE).error_code == Error.GROUP_MAX_SIZE_REACHED
+        assert broker.rss_bytes - before < 60 * MIB
+
+
+def test_very_many_protocols_are_a_member(client: RawClient, broker: BrokerProcess, topic: str) -> None:
+    protocols = {f"{number}": b"" for number in range(50_000)}
+    cpu_s = broker.cpu_s
+    assert join(client, join_request(topic, protocols=protocols, rebalance_ms=100)).error_code == Error.NONE
+    for _ in range(2):
+        joined = join(client, join_request(topic, protocols={"49999": b""}, rebalance_ms=100))
+        assert joined.protocol_name == "49999"
+    assert broker.cpu_s - cpu_s < 2.0
+
+
+def test_a_flood_of_given_ids_is_bounded(client: RawClient, broker: BrokerProcess, topic: str) -> None:
+    """Nobody comes back with one."""
+    before = broker.rss_bytes
+    frame = encoded(join_request(topic, session_ms=1_800_000), version=9, client_id="x" * 30_000)
+    for _ in range(40):
+        client.send_bytes(frame * 50)
+        for _ in range(50):
+            assert received(client, JoinGroupResponse, 9).error_code == Error.MEMBER_ID_REQUIRED
+    assert broker.rss_bytes - before < 30 * MIB
+
+
+def test_thousands_of_members_at_once_get_their_generation(broker: BrokerProcess, topic: str) -> None:
+    """All of them on a few connections, which is enough to be in a group many times."""
+    total, cpu_s = 2000, broker.cpu_s
+    frame = encoded(join_request(topic, rebalance_ms=300), version=COME_AT_ONCE)
+    with crowd(broker.bootstrap, 20) as clients:
+        for client in clients:
+            client.send_bytes(frame * (total // len(clients)))
+        members = {received(client, JoinGroupResponse, COME_AT_ONCE).member_id for client in clients}
+        assert len(members) == len(clients)
+    assert broker.cpu_s - cpu_s < 4.0
+
+
+def test_a_leader_that_asks_again_and_never_reads_is_not_answered_for_ever(broker: BrokerProcess, topic: str) -> None:
+    """Each answer has what all members say, and costs the leader some hundred bytes."""
+    with crowd(broker.bootstrap, 2) as (client, other), crowd(broker.bootstrap, 5) as deaf:
+        leader = enter(client, topic)
+        other.send(join_request(topic, protocols={"range": bytes(4 * MIB)}), version=COME_AT_ONCE)
+        eventually(lambda: beat(client, topic, leader.member_id, 1) == Error.REBALANCE_IN_PROGRESS, what="the other")
+        request = join_request(topic, leader.member_id)
+        assert len(join(client, request).members) == 2
+        before = broker.rss_bytes
+        for each in deaf:
+            each.send_bytes(encoded(request, version=COME_AT_ONCE) * 200)
+        assert len(join(client, request).members) == 2
+        assert broker.rss_bytes - before < 60 * MIB
+
+
+def test_joins_of_clients_who_are_gone_are_forgotten(broker: BrokerProcess, topic: str) -> None:
+    with RawClient(broker.bootstrap) as client:
+        first = enter(client, topic, rebalance_ms=500)
+        for _ in range(5):
+            with crowd(broker.bootstrap, 20) as clients:
+                for other in clients:
+                    other.send(join_request(topic, rebalance_ms=500, session_ms=1000), version=COME_AT_ONCE)
+        eventually(lambda: beat(client, topic, first.member_id, 1) == Error.REBALANCE_IN_PROGRESS, what="the others")
+        joined = join(client, join_request(topic, first.member_id, rebalance_ms=500, session_ms=1000))
+        assert joined.error_code == Error.NONE
+
+
+# ---------------------------------------------------------------------- who one is not
+
+
+def test_nobody_acts_for_another_member_without_its_generation(client: RawClient, topic: str) -> None:
+    member = enter(client, topic).member_id
+    for generation in (-(2**31), -1, 0, 2, INT_MAX):
+        assert beat(client, topic, member, generation) == Error.ILLEGAL_GENERATION
+        assert sync(client, sync_request(topic, member, generation)).error_code == Error.ILLEGAL_GENERATION
+    assert beat(client, topic, "stranger", 1) == Error.UNKNOWN_MEMBER_ID
+    assert sync(client, sync_request(topic, "stranger", 1, {member: b"mine now"})).error_code == Error.UNKNOWN_MEMBER_ID
+    left = leave(client, topic, *[LeaveGroupRequestMember(member_id="stranger")] * 50_000).members
+    assert {each.error_code for each in left} == {Error.UNKNOWN_MEMBER_ID}
+    assert join(client, join_request(topic, "stranger")).error_code == Error.UNKNOWN_MEMBER_ID
+    assert beat(client, topic, member, 1) == Error.NONE
+
+
+def test_only_the_leader_assigns_and_only_to_members(client: RawClient, broker: BrokerProcess, topic: str) -> None:
+    with RawClient(broker.bootstrap) as other:
+        leader = enter(client, topic)
+        other.send(join_request(topic), version=COME_AT_ONCE)
+        eventually(lambda: beat(client, topic, leader.member_id, 1) == Error.REBALANCE_IN_PROGRESS, what="the other")
+        join(client, join_request(topic, leader.member_id))
+        follower = received(other, JoinGroupResponse, COME_AT_ONCE)
+        forged = {leader.member_id: b"nothing", follower.member_id: b"everything", "stranger": b"x"}
+        other.send(sync_request(topic, follower.member_id, 2, forged), version=4)
+        given = {leader.member_id: b"all", "stranger": bytes(MIB), **{f"nobody-{n}": b"x" for n in range(1000)}}
+        assert sync(client, sync_request(topic, leader.member_id, 2, given)).assignment == b"all"
+        assert received(other, SyncGroupResponse, 4).assignment == b""
 
 
 def received(client: RawClient, answer: type[R], version: int) -> R:
