@@ -135,8 +135,10 @@ class _Topic:
         assert self._publisher is not None
         encoder, sealer, limit = self._tools
         self._check_rows(rows)
-        for batches in encoder.encode(rows, timestamps_ms):
+        rounds = list(encoder.encode(rows, timestamps_ms))
+        for batches in rounds:
             self._check_sizes(batches, rows, limit)
+        for batches in rounds:
             sealed = {partition: sealer.seal(batch) for partition, batch in batches.items()}
             try:
                 self._publisher.send(sealed)

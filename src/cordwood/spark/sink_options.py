@@ -12,7 +12,8 @@ T = TypeVar("T")
 
 PREFIX: Final = "kafka."
 OPTIONS: Final[Mapping[str, str]] = {
-    "topic": "the topic to write to; without it, the column topic says so for each row"
+    "topic": "the topic to write to; without it, the column topic says so for each row",
+    "checkpointLocation": "Spark's own: where a stream keeps how far it is",
 }
 
 _ACKS: Final = {"all": -1, "-1": -1, "1": 1, "0": 1}

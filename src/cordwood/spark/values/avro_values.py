@@ -7,6 +7,7 @@ written by other schemas are read into that one by Avro's rules. Needs fastavro 
 import io
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,10 +54,21 @@ class Parsed(NamedTuple):
     named: Mapping[str, object]
 
 
-def value_type(settings: ValueSettings, topic: str | None) -> pa.DataType:
-    """What the columns are."""
-    reader = _reader_schema(settings, topic)
-    return arrow_type(reader.schema, reader.named)
+def settle(settings: ValueSettings, topic: str | None, wanted: pa.DataType | None) -> tuple[ValueSettings, pa.DataType]:
+    """What the columns are, and the settings with the schema that they follow.
+
+    If *wanted* is settled already, and the registry's newest schema is another one by now, records are read as they
+    were written, and fields are found by their names.
+    """
+    given = _given_schema(settings)
+    if given is not None:
+        return settings, wanted or arrow_type(given.schema, given.named)
+    registry, schema = _newest(settings, topic)
+    reader = _of_registry(registry, schema)
+    kind = arrow_type(reader.schema, reader.named)
+    if kind != (wanted or kind) or schema.references:
+        return settings, wanted or kind
+    return replace(settings, schema=schema.text), kind
 
 
 def parse_schema(text: str, named: dict[str, dict[Any, Any]] | None = None) -> Parsed:
@@ -83,16 +95,13 @@ def _given_schema(settings: ValueSettings) -> Parsed | None:
     return parse_schema(text)
 
 
-def _reader_schema(settings: ValueSettings, topic: str | None) -> Parsed:
-    given = _given_schema(settings)
-    if given is not None:
-        return given
+def _newest(settings: ValueSettings, topic: str | None) -> tuple[Registry, Schema]:
     subject = settings.registry_subject or (f"{topic}-value" if topic else None)
     if subject is None:
         raise ConfigError("valueFormat=avro: with several topics, set valueSchema or schema.registry.subject")
     registry = _registry(settings)
     try:
-        return _of_registry(registry, registry.latest(subject))
+        return registry, registry.latest(subject)
     except UnknownSchema as reason:
         raise ConfigError(f"{reason}; set schema.registry.subject or valueSchema") from None
 

@@ -49,10 +49,14 @@ def make(
     settings = ValueSettings.of(options)
     if not settings.can_fail:
         return None
-    return ValueDecoder(settings, value_type or _value_type(settings, topic, sample))
+    if settings.value_format == "avro":
+        from .avro_values import settle
+
+        return ValueDecoder(*settle(settings, topic, value_type))
+    return ValueDecoder(settings, value_type or _value_type(settings, sample))
 
 
-def _value_type(settings: ValueSettings, topic: str | None, sample: Sample | None) -> pa.DataType:
+def _value_type(settings: ValueSettings, sample: Sample | None) -> pa.DataType:
     match settings.value_format:
         case "raw":
             return Raw.type
@@ -60,10 +64,6 @@ def _value_type(settings: ValueSettings, topic: str | None, sample: Sample | Non
             return Text.type
         case "json":
             return _json_type(settings, sample)
-        case "avro":
-            from .avro_values import value_type
-
-            return value_type(settings, topic)
         case _:
             from .protobuf_values import message_type
 

@@ -87,8 +87,9 @@ class Registry:
         try:
             answer = self._ask(path)
         except urllib.error.HTTPError as error:
-            if error.code != _NOT_FOUND:
-                raise RegistryError(f"the registry at {self._url} answers {error.code} for {what}: {error}") from error
+            with error:
+                if error.code != _NOT_FOUND:
+                    raise RegistryError(f"the registry at {self._url} answers {error.code} for {what}") from error
             self._unknown[path] = time.monotonic() + _UNKNOWN_AGAIN_S
             raise UnknownSchema(f"the registry does not know {what}") from None
         self._known[path] = found = _read(answer, what)
@@ -104,6 +105,7 @@ class Registry:
             except urllib.error.HTTPError as error:
                 if error.code < _SERVER_ERROR and error.code != _TOO_MANY:
                     raise
+                error.close()
                 reason: Exception = error
             except (OSError, ValueError) as error:
                 reason = error

@@ -1,0 +1,155 @@
+"""Topics as views and tables: what they show, and when."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from cordwood.client.raw import Unavailable
+from cordwood.errors import ConfigError
+from cordwood.spark import attach, table
+from cordwood.spark.views import BOOTSTRAP_KEY, latest_query, quoted
+from cordwood.testing import Broker
+from spark.spark_topics import Kafka
+
+Load = Callable[..., DataFrame]
+
+
+def put(
+    kafka: Kafka, topic: str, *records: tuple[str | None, str | None], partition: int = 0, time_ms: int = 0
+) -> None:
+    producer = kafka.producer("none")
+    for number, (key, value) in enumerate(records):
+        producer.produce(topic, value, key=key, partition=partition, timestamp=time_ms + number)
+    assert producer.flush(30) == 0
+
+
+def shown(frame: DataFrame, *columns: str) -> list[tuple[object, ...]]:
+    rows = frame.selectExpr(*(columns or ("CAST(key AS STRING) AS key", "CAST(value AS STRING) AS value"))).collect()
+    return sorted(tuple(row) for row in rows)
+
+
+def test_views_show_what_is_in_the_topics_each_time(
+    spark: SparkSession, broker: Broker, kafka: Kafka, name: str
+) -> None:
+    odd, compacted = f"{name}.odd-Name", f"{name}-compacted"
+    kafka.make(odd, 2)
+    kafka.make(compacted, cleanup_policy="compact")
+    put(kafka, odd, ("a", "1"), ("b", "2"))
+    put(kafka, compacted, ("a", "1"), ("b", "2"), ("a", "3"), ("b", None))
+    views = attach(spark, broker.bootstrap, prefix="v_", topics=f"{name}.*")
+    assert sorted(views) == sorted(["v_" + odd, "v_" + compacted])
+    query = f"SELECT * FROM {quoted('v_' + odd)}"
+    assert shown(spark.sql(query)) == [("a", "1"), ("b", "2")]
+    assert shown(spark.table(quoted("v_" + compacted))) == [("a", "3")]
+    put(kafka, odd, ("c", "4"), partition=1)
+    put(kafka, compacted, ("b", "5"))
+    assert shown(spark.sql(query)) == [("a", "1"), ("b", "2"), ("c", "4")]
+    assert shown(spark.table(quoted("v_" + compacted))) == [("a", "3"), ("b", "5")]
+
+
+def test_a_view_has_typed_values(spark: SparkSession, broker: Broker, kafka: Kafka, name: str) -> None:
+    kafka.make(name)
+    put(kafka, name, ("a", '{"id":1,"x":{"y":2.5}}'), ("b", "bad"), ("c", '{"id":"no"}'), ("d", None))
+    (view,) = attach(spark, broker.bootstrap, topics=name, options={"valueFormat": "json", "keyFormat": "string"})
+    found = shown(spark.table(quoted(view)), "key", "value.id", "value.x.y", "_error IS NOT NULL")
+    assert found == [
+        ("a", "1", 2.5, False),
+        ("b", None, None, True),
+        ("c", "no", None, False),
+        ("d", None, None, False),
+    ]
+
+
+def test_a_table_as_it_was(spark: SparkSession, broker: Broker, kafka: Kafka, name: str) -> None:
+    kafka.make(name, 2)
+    put(kafka, name, ("a", "1"), ("b", "2"), ("a", "3"), time_ms=1_000_000)
+    put(kafka, name, ("c", "4"), partition=1, time_ms=2_000_000)
+
+    def rows(**given: object) -> list[tuple[object, ...]]:
+        return shown(table(spark, name, bootstrap=broker.bootstrap, **given))  # type: ignore[arg-type]
+
+    assert rows() == [("a", "1"), ("a", "3"), ("b", "2"), ("c", "4")]
+    assert rows(as_of={0: 2, 1: 1}) == [("a", "1"), ("b", "2"), ("c", "4")]
+    assert rows(as_of={0: 1}) == [("a", "1")]
+    assert (
+        rows(as_of=1_500_000) == rows(as_of=datetime.fromtimestamp(1500, UTC)) == [("a", "1"), ("a", "3"), ("b", "2")]
+    )
+    assert rows(as_of={0: 2, 1: 0}, latest=True) == [("a", "1"), ("b", "2")]
+    assert rows(latest=True) == [("a", "3"), ("b", "2"), ("c", "4")]
+
+
+def test_the_latest_of_a_key_in_several_partitions_is_the_youngest(spark: SparkSession) -> None:
+    rows = [
+        ("a", 0, 5, 10, "old"),
+        ("a", 0, 6, 9, "older, and later in its partition"),
+        ("a", 1, 0, 30, "new"),
+        ("b", 0, 1, 1, None),
+        (None, 0, 2, 1, "nobody's"),
+    ]
+    columns = "key STRING, partition INT, offset LONG, timestamp LONG, value STRING"
+    found = spark.sql(latest_query("{rows}"), rows=spark.createDataFrame(rows, columns))
+    assert shown(found, "value") == [("new",)]
+    assert found.columns == ["key", "partition", "offset", "timestamp", "value"]
+
+
+def test_wrong_calls_say_what_to_do(spark: SparkSession, broker: Broker, name: str) -> None:
+    spark.conf.unset(BOOTSTRAP_KEY)
+    with pytest.raises(ConfigError, match=r"attach first"):
+        table(spark, name)
+    with pytest.raises(ConfigError, match="no partition"):
+        table(spark, name, bootstrap=broker.bootstrap, latest=False, as_of={})
+    with pytest.raises(ConfigError, match="no regular expression"):
+        attach(spark, broker.bootstrap, topics="(")
+    with pytest.raises(Unavailable):
+        attach(spark, "127.0.0.1:1", options={"kafka.default.api.timeout.ms": "100"})
+
+
+def test_topics_that_differ_in_case_alone_have_one_view(
+    spark: SparkSession, broker: Broker, kafka: Kafka, name: str
+) -> None:
+    kafka.make(name)
+    kafka.make(name.upper())
+    with pytest.warns(UserWarning, match=f"no view for topic {name}"):
+        assert attach(spark, broker.bootstrap, topics=f"(?i){name}") == [name.upper()]
+
+
+# The source with typed values
+
+
+def test_bad_records_of_a_stream_go_to_their_topic(
+    spark: SparkSession, broker: Broker, kafka: Kafka, name: str, load_stream: Load
+) -> None:
+    kafka.make(name)
+    kafka.make(name + "-dead")
+    put(kafka, name, ("a", '{"id":1}'), ("b", "bad"), ("c", '{"id":3}'))
+    frame = load_stream(
+        subscribe=name,
+        startingOffsets="earliest",
+        valueFormat="json",
+        valueSchema="id BIGINT",
+        deadLetterTopic=name + "-dead",
+    )
+    assert "_error" not in frame.columns
+    query = frame.selectExpr("value.id").writeStream.format("memory").queryName("typed").trigger(availableNow=True)
+    query.start().awaitTermination()
+    assert shown(spark.table("typed"), "id") == [(1,), (3,)]
+    (letter,) = kafka.read(name + "-dead")
+    assert (letter.key, letter.value) == (b"b", b"bad")
+
+
+# Without Spark
+
+
+def test_without_pyspark_there_is_a_sentence() -> None:
+    code = (
+        "import sys; sys.modules['pyspark'] = None\n"
+        "import cordwood.spark\n"
+        "try: cordwood.spark.attach\n"
+        "except ImportError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'cordwood[spark]'" in done.stdout
