@@ -1,0 +1,108 @@
+"""Beside Spark's own Kafka connector: the same records, and it works with this broker too.
+
+Needs its jars, which Maven brings once.
+"""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from cordwood.testing import Broker
+from spark import connector
+from spark.conftest import Load
+from spark.spark_topics import Kafka, collected, offsets_text
+
+pytestmark = [pytest.mark.java]
+
+PARTITIONS = 3
+TOPIC = "connector-all-kinds"
+
+
+@pytest.fixture(autouse=True)
+def _jars(spark: SparkSession) -> None:
+    if "spark-sql-kafka" not in spark.sparkContext.getConf().get("spark.driver.extraClassPath", ""):
+        pytest.skip("Maven did not bring Spark's Kafka connector")
+    assert connector.jars()
+
+
+@pytest.fixture(scope="module")
+def topic(kafka: Kafka) -> str:
+    topic = kafka.make(TOPIC, PARTITIONS)
+    kafka.produce_random(topic, PARTITIONS, 1000, seed=11)
+    kafka.delete_records(topic, 1, 25)
+    return topic
+
+
+def run(frame: DataFrame, checkpoint: Path, out: Path) -> list[int]:
+    """What there is now, into files; how many records each micro-batch had."""
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).start(str(out))
+    assert query.awaitTermination(90)
+    return [progress.numInputRows for progress in query.recentProgress]
+
+
+def test_a_batch_is_that_of_spark_s_connector(load: Load, topic: str) -> None:
+    kinds = ("cordwood", "kafka")
+    ours, theirs = (load(kind, subscribe=topic, includeHeaders="true", minPartitions=7) for kind in kinds)
+    assert ours.schema == theirs.schema
+    assert ours.rdd.getNumPartitions() == theirs.rdd.getNumPartitions()
+    found = collected(ours)
+    assert found == collected(theirs)
+    assert len(found) == 975
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"startingTimestamp": 1_700_000_099_000, "endingTimestamp": 1_700_000_099_800},
+        {
+            "startingOffsets": offsets_text({0: -2, 1: 100, 2: 7}, TOPIC),
+            "endingOffsets": offsets_text({0: 200, 1: -1, 2: 300}, TOPIC),
+            "kafka_isolation_level": "read_committed",
+        },
+    ],
+    ids=["times", "offsets"],
+)
+def test_limits_are_those_of_spark_s_connector(load: Load, topic: str, options: dict[str, object]) -> None:
+    ours, theirs = (collected(load(kind, subscribe=topic, **options)) for kind in ("cordwood", "kafka"))
+    assert ours == theirs
+    assert 0 < len(ours) < 975
+
+
+def test_a_stream_is_that_of_spark_s_connector(
+    load_stream: Load, spark: SparkSession, topic: str, tmp_path: Path
+) -> None:
+    inputs, found = [], []
+    for kind in ("cordwood", "kafka"):
+        frame = load_stream(
+            kind, subscribe=topic, startingOffsets="earliest", maxOffsetsPerTrigger=300, includeHeaders="true"
+        )
+        inputs.append(run(frame, tmp_path / f"{kind}-checkpoint", tmp_path / kind))
+        found.append(collected(spark.read.parquet(str(tmp_path / kind))))
+    assert found[0] == found[1]
+    assert inputs[0] == inputs[1], "the same records in each micro-batch"
+
+
+def test_a_checkpoint_of_spark_s_connector_is_continued(
+    load_stream: Load, spark: SparkSession, kafka: Kafka, name: str, tmp_path: Path
+) -> None:
+    """A job changes one word, and goes on where it was; and back again."""
+    kafka.make(name, 2)
+    for number, kind in enumerate(("kafka", "cordwood", "kafka")):
+        kafka.produce_random(name, 2, 50, seed=number)
+        run(load_stream(kind, subscribe=name, startingOffsets="earliest"), tmp_path / "checkpoint", tmp_path / "out")
+    found = collected(spark.read.parquet(str(tmp_path / "out")))
+    assert found == [record._replace(headers=None) for record in kafka.read(name)]
+
+
+def test_spark_s_connector_writes_to_this_broker(
+    spark: SparkSession, broker: Broker, kafka: Kafka, load: Load, name: str
+) -> None:
+    kafka.make(name, 2)
+    rows = spark.range(200).selectExpr("cast(id AS string) AS key", "repeat(cast(id AS string), 3) AS value")
+    writer = rows.write.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
+    writer.option("topic", name).save()
+    found = collected(load(subscribe=name))
+    assert found == kafka.read(name)
+    assert sorted(int(record.key or b"") for record in found) == list(range(200))
