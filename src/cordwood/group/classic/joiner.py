@@ -30,7 +30,10 @@ class Joiner:
             instance_id=request.group_instance_id,
             protocol_type=request.protocol_type,
             protocols=protocols,
-            rebalance_timeout_ms=request.rebalance_timeout_ms if caller.api_version else request.session_timeout_ms,
+            # Less than nothing is nothing. In a stored group, -1 means that it was not known.
+            rebalance_timeout_ms=max(
+                request.rebalance_timeout_ms if caller.api_version else request.session_timeout_ms, 0
+            ),
             session_timeout_ms=request.session_timeout_ms,
             reason=request.reason or "not provided",
         )

@@ -10,6 +10,7 @@ from cordwood.wire.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupH
 from .draft import Draft
 from .group import ConsumerGroup
 from .member import JOINING, LEFT_FOR_A_WHILE, Held, Member
+from .patterns import forget_unused
 from .records import current_record, description_record, no_member_records, target_record
 
 MEMBER_BYTES_LEAST = 100
@@ -73,12 +74,15 @@ def replace_member(draft: Draft, old: Member, new_id: str) -> Member:
     group_id = draft.group.id
     new = Member(new_id, old.description, replace(old.current, epoch=JOINING, previous_epoch=JOINING))
     target = draft.group.target(old.id)
+    overwritten = draft.group.members.get(new_id)
     draft.write(
         *no_member_records(group_id, old.id),
         description_record(group_id, new_id, new.description),
         target_record(group_id, new_id, target),
         current_record(group_id, new_id, new.current),
     )
+    if overwritten is not None:
+        forget_unused(draft, overwritten.description.pattern)
     return new
 
 
