@@ -35,7 +35,6 @@ GROWTH_BYTES_MAX = 150 * MIB
 """What one attack may take, beyond what the broker has when it begins."""
 ALL_GROWTH_BYTES_MAX = 220 * MIB
 """What all attacks one after the other may take: the system's allocator does not give everything back at once."""
-"""How much more memory than at its start the broker may ever take, whatever is done to it here."""
 
 STALL_S_MAX = 30.0
 STALL_CPU_S_MAX = 3.0
