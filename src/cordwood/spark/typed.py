@@ -10,10 +10,8 @@ from pyspark.sql.types import StructField, StructType
 from cordwood.client.raw import EARLIEST, LATEST, RawClient
 
 from . import values
-from .decode import decode
 from .options import SourceOptions
 from .ranges import Range
-from .road import roads
 from .schema import Columns
 from .values import ValueDecoder
 
@@ -57,6 +55,10 @@ def first_values(options: SourceOptions, count: int) -> Iterable[bytes]:
 
 
 def _values(client: RawClient, wanted: Range, isolation: int) -> Iterable[bytes]:
+    # Kernels take a moment to load, and most queries on the driver do not need them.
+    from .decode import decode
+    from .road import roads
+
     chunks = roads(client, wanted, isolation=isolation, direct=None)
     for batch in decode(chunks, wanted, Columns(("value",))):
         yield from _present(batch.column(0))

@@ -5,7 +5,7 @@ column ``_error``; with a dead-letter topic there is no such column, and the rec
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,10 +15,12 @@ from cordwood.errors import ConfigError
 from cordwood.spark.schema import FIELDS, NAMES, Columns
 
 from . import ddl
-from .dead_letters import DeadLetters
 from .formats import Decoded, Format
 from .settings import ValueSettings
 from .text_values import Raw, Text
+
+if TYPE_CHECKING:
+    from .dead_letters import DeadLetters
 
 ERROR_COLUMN: Final = "_error"
 _ORIGIN: Final = ("key", "value", "topic", "partition", "offset", "timestamp")
@@ -127,6 +129,8 @@ class ValueDecoder:
         self, batches: Iterable[pa.RecordBatch], columns: Columns, settings: RawSettings
     ) -> Iterator[pa.RecordBatch]:
         """Records with the *needed* columns as records with the wanted ones. Dead letters are stored at the end."""
+        from .dead_letters import DeadLetters  # with it come the kernels, which the driver does not need
+
         schema = self.schema(columns)
         with DeadLetters(settings, self.settings.dead_letter_topic) as letters:
             try:
@@ -136,7 +140,7 @@ class ValueDecoder:
                 letters.flush()
                 raise
 
-    def _typed(self, batch: pa.RecordBatch, schema: pa.Schema, letters: DeadLetters) -> pa.RecordBatch:
+    def _typed(self, batch: pa.RecordBatch, schema: pa.Schema, letters: "DeadLetters") -> pa.RecordBatch:
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         reasons: pa.Array | None = None
         for name, decode in (("value", self.decode), ("key", self._keys)):
