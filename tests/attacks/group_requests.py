@@ -226,8 +226,8 @@ class HonestMembers:
             (self._group, classic.member_id, classic.generation_id),
             (f"{self._group}-2", "honest", consumer.member_epoch),
         ):
-            fields = {"member_id": member, "generation": epoch, "offset": self._offset}
-            assert commit(self._client, group, "honest", **fields) == [Error.NONE]
+            errors = commit(self._client, group, "honest", member_id=member, generation=epoch, offset=self._offset)
+            assert errors == [Error.NONE]
 
     def check(self) -> None:
         client, classic, consumer = self._client, self._classic, self._consumer

@@ -104,8 +104,8 @@ def test_every_name_is_a_group(client: RawClient, broker: BrokerProcess, name: s
     assert joined.error_code == Error.NONE
     request = sync_request(name, joined.member_id, joined.generation_id, {name: b"", joined.member_id: b"mine"})
     assert sync(client, request).assignment == b"mine"
-    fields = {"member_id": joined.member_id, "generation": joined.generation_id, "metadata": name[:4000]}
-    (error,) = commit(client, name, topic, **fields)
+    member_id, generation = joined.member_id, joined.generation_id
+    (error,) = commit(client, name, topic, member_id=member_id, generation=generation, metadata=name[:4000])
     assert error in (Error.NONE, Error.OFFSET_METADATA_TOO_LARGE)
     assert name in {group.group_id for group in client.ask(ListGroupsRequest(), ListGroupsResponse).groups}
     described = client.ask(DescribeGroupsRequest(groups=[name]), DescribeGroupsResponse).groups[0]

@@ -11,6 +11,7 @@ import os
 from collections import deque
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -40,7 +41,6 @@ from cordwood.wire.types import BYTES, STRING, UUID_BYTES, FieldSpec, MessageSpe
 
 APIS_DRAWN = [8, 9, 11, 11, 11, 12, 13, 14, 14, 14, 15, 16, 42, 47, 68, 68, 68, 68, 68, 69]
 STEPS = 300
-GROUPS = ["g", "g", "g", "h", ""]
 TOPICS = ["t", "u", "v", "__consumer_offsets", ""]
 OFFSETS_TOPIC = "__consumer_offsets"
 SETTINGS = {
@@ -94,8 +94,10 @@ class Fuzz:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.harness = Harness(**{name.replace(".", "_"): value for name, value in SETTINGS.items()})
+        settings: dict[str, Any] = {name.replace(".", "_"): value for name, value in SETTINGS.items()}
+        self.harness = Harness(**settings)
         self.recent: deque[str] = deque(maxlen=20)
+        self.groups = ["g", "g", "g", "h"]
         self.members: deque[Known] = deque([Known("m1", 1), Known("m2", 2)], maxlen=8)
         for name in ("t", "u"):
             self.harness.topic(name, self.random.choice([1, 3]))
@@ -169,7 +171,7 @@ class Fuzz:
         if self.random.random() < 0.15:
             return
         if hasattr(request, "group_id"):
-            request.group_id = self.random.choice(["g", "g", "g", "h"])
+            request.group_id = self.random.choice(self.groups)
         member = self.random.choice(self.members)
         if hasattr(request, "member_id"):
             request.member_id = member.id
@@ -199,7 +201,7 @@ class Fuzz:
     def _aim_consumer(self, request: ConsumerGroupHeartbeatRequest) -> None:
         request.rack_id = None
         request.server_assignor = self.random.choice([None, None, "uniform", "range"])
-        request.member_epoch += self.random.choice([0, 0, 0, 0, 0, -1, 1])
+        request.member_epoch = min(request.member_epoch + self.random.choice([0, 0, 0, 0, 0, -1, 1]), 2**31 - 1)
         if self.random.random() < 0.4:
             request.member_id = self.random.choice(["m1", "m2", "m3", "m4"])
             request.instance_id = self.random.choice([None, None, "i", "j"])
@@ -246,7 +248,7 @@ class Fuzz:
         if "group_instance" in name or "instance" in name:
             return self.random.choice(["i", "j", "", "\n"])
         if "group" in name:
-            return self.random.choice(GROUPS)
+            return self.random.choice([*self.groups, ""])
         if "protocol_type" in name:
             return self.random.choice(["consumer", "consumer", "consumer", "connect", ""])
         if "regex" in name:

@@ -7,6 +7,7 @@ import pytest
 from attacks import group_requests
 from attacks.arena import MIB, create_topic, produced
 from attacks.group_requests import (
+    COME_AT_ONCE,
     INT_MAX,
     commit,
     commit_request,
@@ -15,13 +16,17 @@ from attacks.group_requests import (
     consumer_request,
     enter,
     honest_members,
+    join,
+    join_request,
 )
 from cordwood.errors import Error
+from cordwood.wire.frame import read_response
 from cordwood.wire.messages import (
     ConsumerGroupDescribeRequest,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
     DescribeGroupsRequest,
+    JoinGroupResponse,
     ListGroupsRequest,
     ListGroupsResponse,
     OffsetCommitResponse,
@@ -37,9 +42,10 @@ from cordwood.wire.messages import (
 )
 from support.batches import values_batch
 from support.process import BrokerProcess
-from support.raw import RawClient
+from support.raw import RawClient, encoded
+from support.waiting import eventually
 
-ARENA_SETTINGS = group_requests.SETTINGS
+ARENA_SETTINGS = {**group_requests.SETTINGS, "cordwood.max.groups.bytes": 30 * MIB}
 NOTE = "n" * 4096
 
 
@@ -165,8 +171,8 @@ def test_nobody_commits_for_a_member_without_its_generation(client: RawClient, t
     create_topic(client, topic)
     member = enter(client, topic)
     for generation in (-1, 0, 2, INT_MAX, -(2**31)):
-        fields = {"member_id": member.member_id, "generation": generation}
-        assert commit(client, topic, topic, **fields) == [Error.ILLEGAL_GENERATION]
+        errors = commit(client, topic, topic, member_id=member.member_id, generation=generation)
+        assert errors == [Error.ILLEGAL_GENERATION]
     assert commit(client, topic, topic, member_id="stranger", generation=1) == [Error.UNKNOWN_MEMBER_ID]
     assert commit(client, topic, topic) == [Error.UNKNOWN_MEMBER_ID]
     assert committed(client, topic).topics == []
@@ -194,6 +200,52 @@ def test_ten_thousand_groups_asked_for_at_once_keep_nobody_waiting(client: RawCl
     client.send(DescribeGroupsRequest(groups=names))
     client.receive_frame()
     assert broker.cpu_s - cpu_s < 1.5
+
+
+def test_a_flood_of_groups_takes_as_much_memory_as_groups_may(
+    client: RawClient, broker: BrokerProcess, topic: str
+) -> None:
+    """Each with one member that says much. When they are gone there is room again."""
+    create_topic(client, topic)
+    before, errors = broker.rss_bytes, []
+    large = {"range": bytes(100_000)}
+    for number in range(0, 500, 10):
+        requests = [join_request(f"{topic}-{number + n}", protocols=large, session_ms=500) for n in range(10)]
+        client.send_bytes(b"".join(encoded(request, version=COME_AT_ONCE) for request in requests))
+        frames = [memoryview(client.receive_frame()) for _ in requests]
+        errors += [read_response(JoinGroupResponse, COME_AT_ONCE, frame).error_code for frame in frames]
+    assert set(errors[:150]) == {Error.NONE}
+    assert set(errors[-100:]) == {Error.COORDINATOR_NOT_AVAILABLE}
+    assert broker.rss_bytes - before < 60 * MIB
+    assert commit(client, f"{topic}-new", topic) in ([Error.NONE], [Error.COORDINATOR_NOT_AVAILABLE])
+    eventually(lambda: commit(client, f"{topic}-new", topic) == [Error.NONE], what="room")
+    for n in range(50):
+        later = join_request(f"{topic}-later-{n}", protocols=large, session_ms=1)
+        eventually(lambda request=later: join(client, request).error_code == Error.NONE, what="room")  # type: ignore[misc]
+
+
+def test_a_flood_of_groups_with_long_names_is_bounded(client: RawClient, broker: BrokerProcess, topic: str) -> None:
+    """Nobody comes back with the id that it was given; the groups stay until their time is over."""
+    before, errors = broker.rss_bytes, []
+    for number in range(400):
+        request = join_request(f"{number:04}" + "x" * 30_000, session_ms=300)
+        errors.append(join(client, request, version=9).error_code)
+    assert set(errors[:50]) == {Error.MEMBER_ID_REQUIRED}
+    assert errors[-1] == Error.COORDINATOR_NOT_AVAILABLE
+    assert broker.rss_bytes - before < 60 * MIB
+    names = [f"{number:04}" + "x" * 30_000 for number in range(400)]
+    eventually(lambda: _deleted(client, names), what="the end of the members' time")
+    again = join_request(topic, protocols={"range": bytes(100_000)}, session_ms=1)
+    eventually(lambda: join(client, again).error_code == Error.NONE, what="room")
+
+
+def _deleted(client: RawClient, names: list[str]) -> bool:
+    for start in range(0, len(names), 100):
+        request = DeleteGroupsRequest(groups_names=names[start : start + 100])
+        results = client.ask(request, DeleteGroupsResponse).results
+        if any(result.error_code == Error.NON_EMPTY_GROUP for result in results):
+            return False
+    return True
 
 
 @pytest.mark.parametrize("junk", ["", "\0", "x" * 32_767, "STABLE\n", "\U0001f600"])
