@@ -8,7 +8,7 @@ from broker.harness import Lines
 from cordwood.config import TopicConfig
 from cordwood.coordinator.deadlines import Deadlines
 from cordwood.coordinator.outcome import Outcome, StateRecord, answer
-from cordwood.coordinator.shard import Shard, ShardState
+from cordwood.coordinator.shard import DUE_AT_ONCE, Shard, ShardState
 from cordwood.errors import CorruptData, Error, Refused
 from cordwood.ids import NodeId, TopicId, TopicName, TopicPartition
 from cordwood.log.recovery import open_log
@@ -241,6 +241,16 @@ def test_deadlines_that_have_come_are_dealt_with() -> None:
     shard.run_due(Instant(2000, 2000))
     assert machine.expired_keys == ["a"]
     assert machine.numbers == {"b": 2}
+
+
+def test_very_many_deadlines_are_dealt_with_in_several_goes() -> None:
+    shard, machine = World().loaded()
+    for number in range(DUE_AT_ONCE + 1):
+        machine.deadlines.set(str(number), 1500)
+    shard.run_due(Instant(2000, 2000))
+    assert len(machine.expired_keys) == DUE_AT_ONCE
+    shard.run_due(Instant(2000, 2000))
+    assert len(machine.expired_keys) == DUE_AT_ONCE + 1
 
 
 def test_records_that_make_no_sense_end_the_shard() -> None:

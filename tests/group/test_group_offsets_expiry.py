@@ -157,6 +157,13 @@ def test_long_names_make_small_slices() -> None:
     assert not driver.state.groups
 
 
+def test_a_topic_that_takes_next_to_nothing_does_not_keep_a_round_from_its_end() -> None:
+    driver = OffsetsDriver(**{**SETTINGS, "message_max_bytes": 0})
+    driver.write_offsets(["a", "b"], partitions=1)
+    driver.advance(CHECK_MS)
+    assert not driver.state.groups_to_expire
+
+
 def test_what_can_not_be_written_waits() -> None:
     driver = OffsetsDriver(**SETTINGS)
     driver.committed({("t", 0): 5})

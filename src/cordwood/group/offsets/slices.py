@@ -21,7 +21,7 @@ class Slice:
     def __init__(self, state: GroupState) -> None:
         self.records: list[StateRecord] = []
         self._looks = SLICE_LOOKS
-        self._bytes = min(SLICE_BYTES, state.batch_bytes_max // 2)
+        self._bytes = max(min(SLICE_BYTES, state.batch_bytes_max // 2), 1)  # or nothing is ever looked at
 
     @property
     def is_long(self) -> bool:
