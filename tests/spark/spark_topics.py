@@ -83,10 +83,11 @@ class Kafka:
                 )
             assert producer.flush(DEADLINE_S) == 0
 
-    def read(self, *topics: str) -> list[Read]:
+    def read(self, *topics: str, isolation: str = "read_committed") -> list[Read]:
         """All records of these topics, by topic, partition and offset."""
         config = {"bootstrap.servers": self.bootstrap, "group.id": "judge", "log_level": 0, "enable.auto.commit": False}
-        consumer = Consumer({**config, "auto.offset.reset": "earliest", "enable.partition.eof": True})
+        config |= {"auto.offset.reset": "earliest", "enable.partition.eof": True, "isolation.level": isolation}
+        consumer = Consumer(config)
         metadata = self.admin.list_topics(timeout=DEADLINE_S).topics
         wanted = [TopicPartition(t, p, 0) for t in topics for p in metadata[t].partitions]
         consumer.assign(wanted)

@@ -11,6 +11,7 @@ from pyspark.sql.types import LongType, StructType
 from cordwood.client.raw import RawClient, RawSettings, UnknownTopic
 from cordwood.errors import ConfigError
 from cordwood.spark.loss import DataLossError
+from cordwood.spark.reading import Task
 from cordwood.testing import Broker
 from spark.conftest import Load
 from spark.engine import batch, read, source
@@ -114,6 +115,17 @@ def test_committed_records_are_all_there_is_without_transactions(
 ) -> None:
     found = batch(broker.bootstrap, subscribe=topic, kafka_isolation_level="read_committed")
     assert found == without_headers(stored)
+
+
+def test_files_are_read_where_they_can_be_seen(broker: Broker, kafka: Kafka, name: str) -> None:
+    kafka.produce(kafka.make(name), (b"%d" % number for number in range(40_000)), codec="zstd")
+    made = source(broker.bootstrap, subscribe=name)
+    (task,) = made.reader(made.schema()).partitions()
+    assert isinstance(task, Task)
+    assert task.hints[name, 0].log_dir == broker.data
+    found = batch(broker.bootstrap, subscribe=name)
+    assert [record.value for record in found] == [b"%d" % number for number in range(40_000)]
+    assert found == batch(broker.bootstrap, subscribe=name, direct="never")
 
 
 def test_offsets_that_compaction_took_are_passed_over(kafka: Kafka, broker: Broker, name: str) -> None:
