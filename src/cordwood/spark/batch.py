@@ -16,6 +16,7 @@ from .options import SourceOptions
 from .positions import Positions
 from .ranges import Range
 from .reading import Task
+from .warm import warm
 
 _PUSHDOWN_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
@@ -34,6 +35,8 @@ class BatchReader(DataSourceReader):
             ranges = self._narrowing.narrowed(positions.batch(), positions.at_time)
             tasks = driver.plan(ranges, self._options)
             hints = driver.hints(client, ranges, self._options)
+        if tasks:
+            warm()
         return [Task(task, hints, self._commits(task, ranges)) for task in tasks]
 
     def _commits(self, task: list[Range], ranges: list[Range]) -> Offsets:

@@ -14,7 +14,6 @@ from .options import SourceOptions
 from .ranges import Range
 from .reading import Reading
 from .road import DirectHint, direct_hints
-from .warm import warm
 
 DIRECT_OFFSETS_MIN: Final = 20_000
 """Fewer records than that come with the first answer of the broker, most of the time."""
@@ -31,16 +30,13 @@ def reading_of(options: SourceOptions) -> Reading:
 
 
 def plan(ranges: Sequence[Range], options: SourceOptions) -> list[list[Range]]:
-    """The ranges of each task. The kernels are ready in the cache before there is a task that needs them."""
-    planned = planning.tasks(
+    """The ranges of each task."""
+    return planning.tasks(
         ranges,
         min_partitions=options.min_partitions,
         max_records=options.max_records_per_partition,
         cores=os.cpu_count() or 1,
     )
-    if planned:
-        warm()
-    return planned
 
 
 def hints(client: RawClient, ranges: Sequence[Range], options: SourceOptions) -> Mapping[Partition, DirectHint]:

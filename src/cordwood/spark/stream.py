@@ -32,6 +32,7 @@ from .positions import Positions
 from .ranges import Range
 from .reading import Task
 from .road import DirectHint
+from .warm import warm
 
 HINTS_KEPT_S: Final = 60.0
 
@@ -101,6 +102,7 @@ class _Query:
         self._planned: tuple[Offsets, Offsets, list[Task]] | None = None
         self._hints: dict[Partition, DirectHint] = {}
         self._hints_since_s = 0.0
+        self._is_warm = False
         self.available_now = False
         self.latest: Offsets = {}
 
@@ -171,7 +173,14 @@ class _Query:
             planned = driver.plan(ranges, self._options)
             hints = self._hints_of(ranges)
             self._planned = start, end, [Task(task, hints) for task in planned]
+            self._warm_up(self._planned[2])
         return self._planned[2]
+
+    def _warm_up(self, tasks: Sequence[Task]) -> None:
+        """The kernels are compiled, and in the cache, before there is a task that needs them."""
+        if tasks and not self._is_warm:
+            warm()
+            self._is_warm = True
 
     def _ranges(self, start: Offsets, end: Offsets) -> list[Range]:
         found = planning.between(start, end, self._positions.earliest(end.keys() - start.keys()))
