@@ -3,7 +3,7 @@
 import json
 import pickle
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +16,7 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
 
 from cordwood.client.raw import RawSettings
 from cordwood.errors import ConfigError
@@ -28,6 +29,7 @@ from cordwood.spark.values.registry import Registry, RegistryError
 from cordwood.testing import Broker
 from spark.spark_topics import Kafka
 
+Load = Callable[..., DataFrame]
 NOBODY = RawSettings("127.0.0.1:1")
 
 
@@ -382,6 +384,16 @@ def test_schemas_come_from_the_registry_once_and_old_records_are_read_into_the_n
     assert registry.asked.count("/schemas/ids/1") == registry.asked.count("/schemas/ids/2") == 1
 
 
+def test_a_schema_that_is_settled_stays_when_the_registry_has_a_newer_one(registry: FakeRegistry) -> None:
+    new = record_schema({"name": "a", "type": "long"}, {"name": "b", "type": "string", "default": "none"})
+    registry.add(2, new)
+    registry.answers["/subjects/orders-value/versions/latest"] = registry.answers["/schemas/ids/2"]
+    settled = pa.struct([("a", pa.int64())])
+    made = make({"valueFormat": "avro", "schema.registry.url": registry.url}, topic="orders", value_type=settled)
+    assert made is not None
+    assert decoded(made, framed(2, avro(new, {"a": 2, "b": "x"}))) == ([{"a": 2}], [None])
+
+
 def test_records_without_a_known_schema_are_bad_and_do_not_flood_the_registry(registry: FakeRegistry) -> None:
     registry.add(1, "long")
     made = decoder(valueFormat="avro", valueSchema='"long"', schema_registry_url=registry.url)
@@ -519,3 +531,43 @@ def test_bad_records_go_to_their_topic_with_where_they_come_from(broker: Broker,
         ("cordwood.origin.offset", b"13"),
         ("cordwood.reason", b'the field a should be a whole number of 32 bits, and is "x"'),
     )
+
+
+# With Spark
+
+
+def test_every_type_reaches_spark(spark: SparkSession, kafka: Kafka, name: str, load: Load) -> None:
+    kafka.make(name)
+    kafka.produce(
+        name,
+        [
+            b'{"i":1,"t":true,"f":1.5,"s":"x","b":"AAE=","d":"2026-01-31","at":"2026-01-31T12:00:00Z","n":"2026-01-31T12:00",'
+            b'"dec":1.25,"l":[{"odd name":1}],"m":{"k":[1]}}',
+            b"bad",
+        ],
+    )
+    schema = (
+        "i INT, t BOOLEAN, f FLOAT, s STRING, b BINARY, d DATE, at TIMESTAMP, n TIMESTAMP_NTZ, dec DECIMAL(10,3), "
+        "l ARRAY<STRUCT<`odd name`: TINYINT>>, m MAP<STRING, ARRAY<BIGINT>>"
+    )
+    frame = load(subscribe=name, valueFormat="json", valueSchema=schema, columns="offset,value")
+    assert frame.columns == ["offset", "value", "_error"]
+    assert frame.schema["value"].dataType.simpleString().startswith("struct<i:int,t:boolean,f:float,")
+    good, bad = sorted(frame.collect())
+    found = good["value"].asDict(recursive=True)
+    assert found.pop("at").timestamp() == datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp()
+    assert found == {
+        "i": 1,
+        "t": True,
+        "f": 1.5,
+        "s": "x",
+        "b": b"\x00\x01",
+        "d": date(2026, 1, 31),
+        "n": datetime(2026, 1, 31, 12),
+        "dec": Decimal("1.250"),
+        "l": [{"odd name": 1}],
+        "m": {"k": [1]},
+    }
+    assert (bad["value"], bad["_error"]) == (None, "not JSON: Expecting value, at character 0, 'bad'")
+    counted = load(subscribe=name, valueFormat="json").selectExpr("value.i", "_error").collect()
+    assert sorted((row["i"], row["_error"] is None) for row in counted if row["i"]) == [(1, True)]
