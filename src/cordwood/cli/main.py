@@ -21,7 +21,8 @@ COMMANDS = {
     "groups": "list, describe, reset and delete consumer groups",
     "produce": "send lines of standard input to a topic",
     "consume": "print a topic's records",
-    "demo": "see it work: a broker, a topic, a producer and a group of two consumers",
+    "pipeline": "write, run, watch and look at a pipeline on Spark",
+    "demo": "see it work: a broker, a group of two consumers, and a pipeline on Spark",
 }
 
 # These may have a value that begins with a minus.

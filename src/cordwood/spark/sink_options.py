@@ -14,6 +14,7 @@ PREFIX: Final = "kafka."
 OPTIONS: Final[Mapping[str, str]] = {
     "topic": "the topic to write to; without it, the column topic says so for each row",
     "checkpointLocation": "Spark's own: where a stream keeps how far it is",
+    "queryName": "Spark's own: what a stream is called",
 }
 
 _ACKS: Final = {"all": -1, "-1": -1, "1": 1, "0": 1}

@@ -1,0 +1,330 @@
+"""What the process of a pipeline does: keeps a Spark session, runs the pipeline in it, writes the journal.
+
+The session is one of Spark Connect, with its server in the same process, since Spark's pipelines have no other way in.
+The server listens on a free port of this machine, and wants a token.
+"""
+
+import json
+import os
+import re
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    SourceProgress,
+    StreamingQueryListener,
+)
+
+from cordwood.client.raw import RawError, RawSettings
+from cordwood.errors import CordwoodError
+
+from . import journal
+from .journal import Entry, Journal, Offsets, distance
+from .project import BOOTSTRAP_KEY, Project
+from .reasons import reason
+from .status import latest_offsets
+from .worker import FINISH, Order
+
+_FLOW = re.compile(r"Flow (\S+) (?:is|has) ([A-Z_]+)")
+_STATES: Final = {"COMPLETED": journal.COMPLETED, "FAILED": journal.FAILED, "STOPPED": journal.STOPPED}
+_DEFAULT_PREFIX: Final = "spark_catalog.default."
+_SERVICE: Final = "org.apache.spark.sql.connect.service.SparkConnectService$"
+CLOSE_S: Final = 15.0
+_RETRY_S: Final = (5.0, 10.0, 30.0, 60.0)
+_RESTLESS_S: Final = 10.0
+"""How often to run a pipeline of which nobody can say whether it has news."""
+
+
+class Recorder(StreamingQueryListener):
+    """Writes the progress of all streams into the journal, and keeps how far they are."""
+
+    def __init__(self, log: Journal, tables: Path) -> None:
+        self._journal = log
+        self._tables = f"FileStreamSource[{tables.as_uri().replace('file://', 'file:')}/"
+        self.ends: dict[str, Offsets] = {}
+        self.has_others = False
+        """Is there a source that is neither a topic nor a table of the pipeline?"""
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        pass
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        progress = event.progress
+        flow = short_name(progress.name or str(progress.id))
+        begin, end, latest = (
+            _topics(progress.sources, which) for which in ("startOffset", "endOffset", "latestOffset")
+        )
+        self.ends[flow] = end
+        self.has_others |= any(
+            not topic_offsets(source.endOffset) and not source.description.startswith(self._tables)
+            for source in progress.sources
+        )
+        self._journal.write(
+            Entry(
+                journal.BATCH,
+                now_ms(),
+                flow=flow,
+                batch=progress.batchId,
+                rows=progress.numInputRows,
+                rows_per_s=round(progress.processedRowsPerSecond, 1),
+                took_ms=progress.durationMs.get("triggerExecution", 0),
+                begin=begin,
+                end=end,
+                latest=latest,
+            )
+        )
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        pass
+
+
+class Engine:
+    """A pipeline and the session that runs it."""
+
+    def __init__(self, project: Project, order: Order) -> None:
+        self._project = project
+        self._order = order
+        self._journal = Journal(project.journal)
+        self._recorder = Recorder(self._journal, project.tables)
+        self._context: SparkContext | None = None
+        self._session: SparkSession | None = None
+        self._fingerprint: object = None
+        self.finishing = threading.Event()
+
+    def work(self) -> int:
+        """Run once, or until somebody asks to finish; the process's status."""
+        self._say(journal.SESSION, journal.STARTING)
+        self._start()
+        self._say(journal.SESSION, journal.RUNNING)
+        succeeded = self._run()
+        failures = 0 if succeeded else 1
+        while self._order.watch and not self.finishing.wait(self._pause_s(failures)):
+            if failures or self._has_news():
+                failures = 0 if self._run() else failures + 1
+        self._say(journal.SESSION, journal.STOPPED)
+        return 0 if succeeded or self._order.watch else 1
+
+    def abort(self) -> None:
+        """End at once, from any thread. What a micro-batch has not finished is done again by the next run."""
+        self._say(journal.RUN, journal.STOPPED)
+        self._say(journal.SESSION, journal.STOPPED)
+        self.close()
+
+    def close(self) -> None:
+        """End Spark, and return when it is gone: only one may have the catalog open."""
+        gateway: Any = getattr(self._context, "_gateway", None)
+        if gateway is not None and gateway.proc is not None:
+            gateway.proc.terminate()
+            gateway.proc.wait(CLOSE_S)
+
+    def _pause_s(self, failures: int) -> float:
+        if failures:
+            return _RETRY_S[min(failures, len(_RETRY_S)) - 1]
+        if self._recorder.has_others or not any(self._recorder.ends.values()):
+            return max(_RESTLESS_S, self._order.interval_ms / 1000)
+        return self._order.interval_ms / 1000
+
+    def _has_news(self) -> bool:
+        """Is there anything that a run would do? If nobody can say, yes."""
+        ends = self._recorder.ends.values()
+        if self._recorder.has_others or not any(ends) or self._project.fingerprint() != self._fingerprint:
+            return True
+        bootstrap = self._order.bootstrap or self._project.bootstrap
+        if bootstrap is None:
+            return True
+        try:
+            latest = latest_offsets(ends, RawSettings(bootstrap, client_id="cordwood-pipeline", timeout_ms=10_000))
+        except RawError:
+            return False  # whoever is away has nothing for us
+        return any(distance(end, {t: latest[t] for t in end if t in latest}) for end in ends)
+
+    def _say(self, kind: str, state: str, *, flow: str = "", text: str = "") -> None:
+        self._journal.write(Entry(kind, now_ms(), state=state, flow=flow, text=text))
+
+    # The session
+
+    def _start(self) -> None:
+        os.environ["SPARK_CONNECT_AUTHENTICATE_TOKEN"] = str(uuid.uuid4())
+        given = {n: v for n, v in self._project.configuration.items() if n.startswith("spark.")}
+        conf = SparkConf().setAll(list({**session_settings(self._project, self._order), **given}.items()))
+        self._context = SparkContext.getOrCreate(conf)
+        SparkSession(self._context)
+        jvm: Any = self._context._jvm
+        port = getattr(getattr(jvm, _SERVICE), "MODULE$").localPort()
+        # From here on, whatever asks for a session gets one of the server.
+        os.environ["SPARK_LOCAL_REMOTE"] = os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+        from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+        remote: Any = RemoteSession.builder.remote(f"sc://localhost:{port}").getOrCreate()
+        remote.streams.addListener(self._recorder)
+        self._session = remote
+
+    def _configure(self, configuration: Mapping[str, str]) -> dict[str, str]:
+        """Set what can be set while a session runs; the rest counted when it started."""
+        assert self._session is not None
+        wanted = dict(configuration)
+        if self._order.bootstrap is not None:
+            wanted[BOOTSTRAP_KEY] = self._order.bootstrap
+        for name, value in list(wanted.items()):
+            try:
+                self._session.conf.set(name, value)
+            except PySparkException:
+                del wanted[name]
+        return wanted
+
+    # One run
+
+    def _run(self) -> bool:
+        self._say(journal.RUN, journal.RUNNING)
+        self._fingerprint = self._project.fingerprint()
+        try:
+            for message in self._messages():
+                self._take(message)
+        except Exception as error:  # whatever is in the pipeline's own files, and whatever Spark finds in them
+            print(f"the run failed: {error}", flush=True)
+            self._say(journal.RUN, journal.FAILED, text=_reason_of(error))
+            return False
+        self._say(journal.RUN, journal.COMPLETED)
+        return True
+
+    def _messages(self) -> Iterator[str]:
+        """Run the pipeline, and hear what happens."""
+        from pyspark.pipelines import cli
+        from pyspark.pipelines.spark_connect_graph_element_registry import SparkConnectGraphElementRegistry
+        from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph, start_run
+
+        assert self._session is not None
+        spec = cli.load_pipeline_spec(self._project.spec)
+        graph = create_dataflow_graph(
+            self._session,
+            default_catalog=spec.catalog,
+            default_database=spec.database,
+            sql_conf=self._configure(spec.configuration),
+        )
+        registry = SparkConnectGraphElementRegistry(self._session, graph)
+        cli.register_definitions(self._project.spec, registry, spec, self._session, graph)
+        results = start_run(
+            self._session,
+            graph,
+            full_refresh=[],
+            full_refresh_all=self._order.refresh,
+            refresh=[],
+            dry=False,
+            storage=spec.storage,
+        )
+        for result in results:
+            if "pipeline_event_result" in result:
+                yield result["pipeline_event_result"].event.message
+
+    def _take(self, message: str) -> None:
+        print(message, flush=True)
+        if found := _FLOW.match(message):
+            state = _STATES.get(found[2], journal.RUNNING)
+            text = reason(message) if state == journal.FAILED else ""
+            self._say(journal.FLOW, state, flow=short_name(found[1]), text=text)
+
+
+def session_settings(project: Project, order: Order) -> dict[str, str]:
+    """How the session is set up, unless the specification says otherwise."""
+    return {
+        "spark.master": order.master,
+        "spark.app.name": project.name,
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.sql.artifact.isolation.enabled": "true",
+        "spark.sql.artifact.isolation.alwaysApplyClassloader": "true",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # A few tasks for each core do for one machine; Spark's two hundred are for many.
+        "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+        # Tables outlive the process only in this catalog. It is a directory beside them.
+        "spark.sql.catalogImplementation": "hive",
+        "spark.sql.warehouse.dir": project.tables.as_uri(),
+        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={project.metastore};create=true",
+        "spark.driver.extraJavaOptions": f'"-Dderby.system.home={project.hidden}"',
+        # Sources wait for their brokers by themselves. What fails in spite of that, fails again.
+        "spark.sql.pipelines.maxFlowRetryAttempts": "0",
+    }
+
+
+def short_name(flow: str) -> str:
+    """A flow as people call it.
+
+    >>> short_name("spark_catalog.default.orders"), short_name("spark_catalog.sales.orders")
+    ('orders', 'spark_catalog.sales.orders')
+    """
+    return flow.replace("`", "").removeprefix(_DEFAULT_PREFIX)
+
+
+def topic_offsets(text: str | None) -> Offsets:
+    """The offsets of topics in what a source says of itself; nothing if it has none.
+
+    >>> topic_offsets('{"orders": {"0": 7}}'), topic_offsets('{"logOffset": 3}'), topic_offsets("null")
+    ({'orders': {'0': 7}}, {}, {})
+    """
+    try:
+        found = json.loads(text or "null")
+    except ValueError:
+        return {}
+    if not isinstance(found, dict) or not all(isinstance(numbers, dict) for numbers in found.values()):
+        return {}
+    return found
+
+
+def _topics(sources: Iterable[SourceProgress], which: str) -> Offsets:
+    merged: Offsets = {}
+    for source in sources:
+        for topic, numbers in topic_offsets(getattr(source, which)).items():
+            merged.setdefault(topic, {}).update(numbers)
+    return merged
+
+
+def _reason_of(error: Exception) -> str:
+    return str(error) if isinstance(error, CordwoodError) else reason(str(error)) or type(error).__name__
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _hold_leash(engine: Engine) -> None:
+    """Do what the standard input says; its end means to end."""
+    for line in sys.stdin.buffer:
+        if line == FINISH:
+            engine.finishing.set()
+    engine.abort()
+    os._exit(0)
+
+
+def main() -> int:
+    order = Order(**json.loads(sys.argv[1]))
+    engine = Engine(Project.open(order.directory), order)
+    threading.Thread(target=_hold_leash, args=(engine,), daemon=True).start()
+    try:
+        return engine.work()
+    finally:
+        engine.close()
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    os._exit(status)  # threads of Spark Connect would wait for a server that is gone

@@ -1,0 +1,142 @@
+"""A pipeline's directory: the specification, and where everything else is.
+
+::
+
+    DIR/spark-pipeline.yml    the specification, in Spark's form
+    DIR/transformations/      SQL and Python files, if the specification says so
+    DIR/tables/               the tables, as Parquet
+    DIR/state/                how far each stream is, if the specification says so
+    DIR/.cordwood/            journal, log, lock, and the catalog of the tables
+
+One process runs a pipeline at a time: whoever does, holds the lock.
+"""
+
+import fcntl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cordwood.errors import ConfigError
+
+SPEC_NAMES: Final = ("spark-pipeline.yml", "spark-pipeline.yaml")
+BOOTSTRAP_KEY: Final = "spark.cordwood.bootstrap"
+GROUP_KEY: Final = "spark.cordwood.group"
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A directory with a specification in it."""
+
+    root: Path
+    spec: Path
+    name: str
+    configuration: Mapping[str, str]
+
+    @classmethod
+    def open(cls, directory: str) -> "Project":
+        """
+        Raises:
+            ConfigError: it is no pipeline's directory, or the specification can not be read.
+        """
+        root = Path(directory).absolute()
+        found = [root / name for name in SPEC_NAMES if (root / name).is_file()]
+        if not found:
+            what = f"has no {SPEC_NAMES[0]}" if root.is_dir() else "is no directory"
+            raise ConfigError(f"{directory} {what}; `cordwood pipeline init {directory}` makes one with an example")
+        if len(found) > 1:
+            raise ConfigError(f"{directory} has {' and '.join(SPEC_NAMES)}; keep one of them")
+        content = _content(found[0])
+        return cls(root, found[0], str(content.get("name", root.name)), _configuration(found[0], content))
+
+    @property
+    def bootstrap(self) -> str | None:
+        """The cluster's address; None if the specification does not say."""
+        return self.configuration.get(BOOTSTRAP_KEY)
+
+    @property
+    def group(self) -> str | None:
+        """The group that shows how far the streams are; None if the specification does not say."""
+        return self.configuration.get(GROUP_KEY)
+
+    @property
+    def tables(self) -> Path:
+        return self.root / "tables"
+
+    @property
+    def hidden(self) -> Path:
+        return self.root / ".cordwood"
+
+    @property
+    def journal(self) -> Path:
+        return self.hidden / "journal.jsonl"
+
+    @property
+    def log(self) -> Path:
+        """What Spark, and the pipeline's own files, have printed."""
+        return self.hidden / "spark.log"
+
+    @property
+    def metastore(self) -> Path:
+        return self.hidden / "catalog"
+
+    def fingerprint(self) -> tuple[tuple[str, int, int], ...]:
+        """Something that is different after somebody edited a file of the pipeline."""
+        skipped = (self.tables, self.hidden, self.root / "state")
+        files = [
+            path
+            for path in sorted(self.root.rglob("*"))
+            if path.suffix in (".py", ".sql", ".yml", ".yaml") and not any(path.is_relative_to(s) for s in skipped)
+        ]
+        return tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files)
+
+    @contextmanager
+    def locked(self) -> Iterator[int]:
+        """Hold the lock; its descriptor, so that another process can hold it too.
+
+        Raises:
+            ConfigError: the pipeline is running already.
+        """
+        self.hidden.mkdir(exist_ok=True)
+        with (self.hidden / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConfigError(
+                    f"the pipeline in {self.root} is running already; `cordwood pipeline status {self.root}` shows it"
+                ) from None
+            yield file.fileno()
+
+    def is_running(self) -> bool:
+        try:
+            with self.locked():
+                return False
+        except ConfigError:
+            return True
+
+
+def _content(spec: Path) -> Mapping[object, object]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(spec.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{spec} can not be read: {error}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{spec} is no YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"{spec} has no settings; it needs name, storage and libraries at least")
+    return content
+
+
+def _configuration(spec: Path, content: Mapping[object, object]) -> dict[str, str]:
+    found = content.get("configuration") or {}
+    if not isinstance(found, dict):
+        raise ConfigError(
+            f"{spec}: configuration must be names with values, each on a line, such as {BOOTSTRAP_KEY}: …"
+        )
+    for name, value in found.items():
+        if not isinstance(value, str):
+            raise ConfigError(f"{spec}: {name} is {value!r}, which is no text; put it in quotes")
+    return {str(name): value for name, value in found.items()}
