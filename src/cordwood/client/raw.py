@@ -4,9 +4,11 @@ It speaks with Apache Kafka from 2.8 on and with this project's broker. There is
 thread; each process makes its own from ``RawSettings``, which can be sent anywhere. A change of leaders, a lost
 connection, a broker that is away for a while: all that is waited for, up to ``RawSettings.timeout_ms``.
 
->>> with RawClient(RawSettings("127.0.0.1:9092")) as client:  # doctest: +SKIP
-...     latest = client.offsets({("orders", 0): LATEST})
-...     answer = client.fetch("orders", 0, 17)
+::
+
+    with RawClient(RawSettings("127.0.0.1:9092")) as client:
+        latest = client.offsets({("orders", 0): LATEST})
+        answer = client.fetch("orders", 0, 17)
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

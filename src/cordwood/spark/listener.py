@@ -1,6 +1,8 @@
 """Lag for jobs on Spark's own Kafka connector: a listener that commits what each micro-batch has done.
 
->>> spark.streams.addListener(OffsetCommitter("127.0.0.1:9092", "orders-job"))  # doctest: +SKIP
+::
+
+    spark.streams.addListener(OffsetCommitter("127.0.0.1:9092", "orders-job"))
 
 It takes the offsets from the progress that Spark reports, so the job itself needs no change. It never disturbs the
 query: what can not be committed goes to the log.
