@@ -12,7 +12,7 @@ class Send:
     """Put these bytes on a connection, after all that was sent there before."""
 
     connection: ConnectionId
-    chunks: Sequence[Chunk]
+    chunks: list[Chunk]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,4 +59,9 @@ class Compact:
     work: Iterator[int]
 
 
-Effect = Send | Close | WriteMetadata | Sync | Remove | Compact
+@dataclass(frozen=True, slots=True)
+class Linger:
+    """Let all that has arrived by now come in first; answer with ``lingered``."""
+
+
+Effect = Send | Close | WriteMetadata | Sync | Remove | Compact | Linger

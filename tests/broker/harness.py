@@ -1,7 +1,7 @@
 """A whole broker without clock, sockets or threads: a test sends requests and gets answers, all in one call.
 
 Effects are carried out at once unless the test holds them back (``hold_metadata``, ``hold_syncs``, ``hold_removals``,
-``hold_compactions``).
+``hold_compactions``, ``hold_lingers``).
 After every event the broker's invariants are checked, and the bytes of the request are overwritten: nothing may keep a
 view of them.
 """
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from cordwood.broker.broker import Broker
 from cordwood.broker.connection import Connection, Peer
-from cordwood.effects import Close, Compact, Effect, Remove, Send, Sync, WriteMetadata
+from cordwood.effects import Close, Compact, Effect, Linger, Remove, Send, Sync, WriteMetadata
 from cordwood.errors import CordwoodError, CorruptData, Error, StorageError, StoreConflict
 from cordwood.ids import ConnectionId, TopicName
 from cordwood.partition.partition import Partition
@@ -86,11 +86,15 @@ class Client:
         self._harness.receive(self, frame)
 
     def arrived(self, chunks: Sequence[Chunk]) -> None:
+        """One answer, or several that leave together."""
         data = memoryview(b"".join(c.read() if isinstance(c, FileSlice) else bytes(c) for c in chunks))
-        assert int.from_bytes(data[:4], "big") == len(data) - 4
-        correlation_id = read_correlation_id(data[4:])
-        cls, version = self._versions.pop(correlation_id)
-        self.inbox.append((correlation_id, read_response(cls, version, data[4:])))
+        while data:
+            end = 4 + int.from_bytes(data[:4], "big")
+            assert end <= len(data)
+            frame, data = data[4:end], data[end:]
+            correlation_id = read_correlation_id(frame)
+            cls, version = self._versions.pop(correlation_id)
+            self.inbox.append((correlation_id, read_response(cls, version, frame)))
 
     def expect_raw(self, correlation_id: int, cls: type, version: int) -> None:
         """An answer of this type and version will come to a request that was sent as bytes."""
@@ -127,6 +131,7 @@ class Harness:
         self.now = START
         self.clients: dict[ConnectionId, Client] = {}
         self.hold_metadata = self.hold_syncs = self.hold_removals = self.hold_compactions = False
+        self.hold_lingers = False
         self.held: deque[Effect] = deque()
         self.syncs = 0
         """How many ``Sync`` effects there were."""
@@ -205,6 +210,7 @@ class Harness:
             or (self.hold_syncs and isinstance(effect, Sync))
             or (self.hold_removals and isinstance(effect, Remove))
             or (self.hold_compactions and isinstance(effect, Compact))
+            or (self.hold_lingers and isinstance(effect, Linger))
         )
 
     def release(self, count: int | None = None) -> None:
@@ -237,6 +243,8 @@ class Harness:
                 self.execute(self.broker.removed(token, self.now))
             case Compact():
                 self._compact(effect)
+            case Linger():
+                self.execute(self.broker.lingered(self.now))
 
     def _compact(self, effect: Compact) -> None:
         error: StorageError | CorruptData | None = None

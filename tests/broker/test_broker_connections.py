@@ -117,7 +117,7 @@ def test_a_connection_tells_the_log_who_it_is() -> None:
 
 def test_the_reason_for_an_unserved_api_names_it() -> None:
     client = Harness().connect()
-    client.send_bytes(b"\0\x08\0\2\0\0\0\1\xff\xff")
+    client.send_bytes(b"\0\x26\0\1\0\0\0\1\xff\xff")
     assert client.closed == "CreateDelegationToken version 1 is not served here"
 
 

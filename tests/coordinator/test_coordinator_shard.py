@@ -8,12 +8,13 @@ from broker.harness import Lines
 from cordwood.config import TopicConfig
 from cordwood.coordinator.deadlines import Deadlines
 from cordwood.coordinator.outcome import Outcome, StateRecord, answer
-from cordwood.coordinator.shard import DUE_AT_ONCE, Shard, ShardState
+from cordwood.coordinator.shard import DUE_AT_ONCE, GATHERED_MAX, Shard, ShardState
 from cordwood.errors import CorruptData, Error, Refused
 from cordwood.ids import NodeId, TopicId, TopicName, TopicPartition
 from cordwood.log.recovery import open_log
 from cordwood.partition.partition import Partition
 from cordwood.ports import Instant
+from cordwood.record.batch import batches
 from cordwood.record.build import Record, build, build_values
 from cordwood.sim.disk import SimDisk
 
@@ -275,3 +276,113 @@ def test_kinds_of_records_that_nobody_knows_are_passed_over() -> None:
 
 def _batch(key: bytes, value: bytes) -> bytearray:
     return build([Record(0, NOW.wall_ms, key, value)])
+
+
+def gather(shard: Shard, name: str, number: int, response: object = "done") -> Asker:
+    asker = Asker()
+    shard.gather(Outcome([StateRecord(name, number)], [(asker, response)], gathers=True), NOW)
+    shard.check()
+    return asker
+
+
+def _batches(world: World) -> int:
+    log = world.partition.log
+    found = log.read(log.log_start_offset, 1 << 20, up_to_offset=log.end_offset)
+    return len(list(batches(memoryview(found.read())))) if found is not None else 0
+
+
+def test_what_has_gathered_is_written_as_one_batch() -> None:
+    world = World()
+    shard, machine = world.loaded()
+    askers = [gather(shard, "a", 1), gather(shard, "b", 2), gather(shard, "a", 3)]
+    assert machine.numbers == {}
+    assert [asker.answers for asker in askers] == [[], [], []]
+    shard.write_gathered(NOW)
+    assert machine.numbers == {"a": 3, "b": 2}
+    assert [asker.answers for asker in askers] == [["done"], ["done"], ["done"]]
+    assert _batches(world) == 1
+    assert world.loaded()[1].numbers == machine.numbers
+
+
+def test_only_the_first_that_gathers_says_so() -> None:
+    shard, _ = World().loaded()
+    outcome = Outcome([StateRecord("a", 1)], gathers=True)
+    assert shard.gather(outcome, NOW)
+    assert not shard.gather(outcome, NOW)
+    shard.write_gathered(NOW)
+    assert shard.gather(outcome, NOW)
+
+
+def test_an_outcome_that_does_not_gather_comes_after_those_that_did() -> None:
+    shard, machine = World().loaded()
+    first, second = gather(shard, "a", 1), Asker()
+    assert not shard.gather(answer(second, "plain", StateRecord("a", 2)), NOW)
+    assert (first.answers, second.answers) == (["done"], ["plain"])
+    assert machine.numbers == {"a": 2}
+
+
+def test_a_handler_sees_what_has_gathered() -> None:
+    shard, machine = World().loaded()
+    gather(shard, "a", 1)
+    reader = Asker()
+    shard.handle(reader, lambda: answer(reader, machine.numbers["a"]), NOW)
+    assert reader.answers == [1]
+
+
+def test_a_deadline_finds_what_has_gathered() -> None:
+    shard, machine = World().loaded()
+    machine.deadlines.set("a", 1500)
+    gather(shard, "a", 1)
+    shard.run_due(Instant(2000, 2000))
+    assert machine.expired_keys == ["a"]
+    assert machine.numbers == {}
+
+
+def test_all_that_has_gathered_is_refused_if_it_can_not_be_written() -> None:
+    world = World()
+    shard, machine = world.loaded()
+    askers = [gather(shard, "a", 1), gather(shard, "b", 2)]
+    world.disk.kill()
+    shard.write_gathered(NOW)
+    assert [asker.answers for asker in askers] == 2 * [[Error.COORDINATOR_NOT_AVAILABLE]]
+    assert machine.numbers == {}
+
+
+def test_what_is_too_much_for_one_batch_has_several() -> None:
+    world = World(max_message_bytes="1000")
+    shard, machine = world.loaded()
+    names = ["x" * 600, "y" * 2000, "z" * 600]
+    askers = [gather(shard, name, number) for number, name in enumerate(names)]
+    shard.write_gathered(NOW)
+    assert [asker.answers for asker in askers] == [["done"], [Error.RECORD_LIST_TOO_LARGE], ["done"]]
+    assert machine.numbers == {names[0]: 0, names[2]: 2}
+    assert _batches(world) == 2
+
+
+def test_very_much_does_not_wait_for_more() -> None:
+    shard, machine = World().loaded()
+    for number in range(GATHERED_MAX + 1):
+        gather(shard, str(number), number)
+    assert len(machine.numbers) == GATHERED_MAX
+
+
+def test_replies_to_what_has_gathered_wait_for_the_sync() -> None:
+    world = World(flush_messages="1")
+    shard, _ = world.loaded()
+    askers = [gather(shard, "a", 1), gather(shard, "b", 2)]
+    shard.write_gathered(NOW)
+    shard.check()
+    assert [asker.answers for asker in askers] == [[], []]
+    world.sync()
+    assert [asker.answers for asker in askers] == [["done"], ["done"]]
+
+
+def test_what_has_gathered_when_the_leadership_goes_is_sent_away() -> None:
+    world = World()
+    shard, machine = world.loaded()
+    asker = gather(shard, "a", 1)
+    shard.end()
+    shard.write_gathered(NOW)
+    assert asker.answers == [Error.NOT_COORDINATOR]
+    assert machine.numbers == {}
+    assert _batches(world) == 0

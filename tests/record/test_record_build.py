@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cordwood.errors import CorruptData
 from cordwood.record.batch import HEADER_SIZE, Codec, header_at, produced_batch
-from cordwood.record.build import Headers, Record, build, build_values, records, seal
+from cordwood.record.build import Headers, Record, build, build_pairs, build_values, records, seal
 
 LIMIT = 1 << 20
 blobs = st.none() | st.binary(max_size=200)
@@ -120,3 +120,16 @@ def test_any_bytes_instead_of_records_end_well(body: bytes, count: int) -> None:
     except CorruptData:
         return
     assert len(found) == count
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.binary(max_size=200), blobs), min_size=1, max_size=200),
+    st.integers(0, 2**45),
+    st.sampled_from(Codec),
+)
+def test_pairs_make_the_batch_that_records_make(
+    pairs: list[tuple[bytes, bytes | None]], timestamp: int, codec: Codec
+) -> None:
+    slowly = build([Record(n, timestamp, key, value) for n, (key, value) in enumerate(pairs)], codec=codec)
+    assert build_pairs(pairs, timestamp=timestamp, codec=codec) == slowly

@@ -159,9 +159,16 @@ class Broker:
         self.compactor.done(self, token, error)
         return self._take_effects()
 
+    def lingered(self, now: Instant) -> list[Effect]:
+        """All that had arrived when a ``Linger`` asked for it has come in."""
+        self.now = now
+        self.groups.write_gathered(now)
+        return self._take_effects()
+
     def shut_down(self, now: Instant) -> None:
         """The last event: bring all logs to the disk, and note that they need no recovery."""
         self.now = now
+        self.groups.write_gathered(now)
         self.replicas.close(now)
 
     def next_deadline(self) -> int | None:
@@ -186,17 +193,23 @@ class Broker:
 
     def finish_silently(self, call: Call) -> None:
         """End a call that has no answer (Produce with acks=0)."""
-        call.frame = ()
+        call.frame = []
         if call.connection.waiting[0] is call:
             self._send_finished(call.connection)
 
     def _send_finished(self, connection: Connection) -> None:
-        """Send the first reply in the order, and all behind it that have waited for it alone."""
-        waiting = connection.waiting
+        """Send the first reply in the order, and all behind it that have waited for it alone.
+
+        What one event has for one client leaves at once: one system call, and one wake-up of the client.
+        """
+        waiting, effects = connection.waiting, self.effects
         frame = waiting.popleft().frame
         while frame is not None:
-            if frame:
-                self.effects.append(Send(connection.id, frame))
+            last = effects[-1] if effects else None
+            if type(last) is Send and last.connection == connection.id:
+                last.chunks.extend(frame)
+            elif frame:
+                effects.append(Send(connection.id, frame))
             frame = waiting[0].frame if waiting else None
             if frame is not None:
                 waiting.popleft()

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 class Asking:
     """A client's call as a coordinator's ``Caller``. *shape* makes the API's answer of a refusal."""
 
-    __slots__ = ("_broker", "_call", "_shape")
+    __slots__ = ("_broker", "_call", "_shape", "api_version")
 
     def __init__(self, broker: "Broker", call: Call, shape: Callable[[Refused], object]) -> None:
         self._broker = broker
         self._call = call
         self._shape = shape
+        self.api_version = call.api_version
 
     @property
     def client_id(self) -> str:
@@ -28,10 +29,6 @@ class Asking:
     def client_host(self) -> str:
         """As Kafka writes it, with a slash where a name could be."""
         return f"/{self._call.connection.peer.host}"
-
-    @property
-    def api_version(self) -> int:
-        return self._call.api_version
 
     def reply(self, response: object, /) -> None:
         self._broker.reply(self._call, response)

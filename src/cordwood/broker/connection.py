@@ -64,7 +64,7 @@ class Call:
         self.api_version = api_version
         self.correlation_id = correlation_id
         self.client_id = client_id
-        self.frame: Sequence[Chunk] | None = None
+        self.frame: list[Chunk] | None = None
         """The finished reply, while it waits for its turn."""
         self.effort = 0
         """How much was looked at inside of batches for it, see ``EFFORT_MAX``."""

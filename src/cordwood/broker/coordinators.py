@@ -9,13 +9,14 @@ Invariants (``check``): there is a shard for each local partition of the topic t
 from collections import deque
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cordwood.broker.timers import Timer
 from cordwood.cluster.controller import create_topic, plan_topic
 from cordwood.cluster.image import NO_LEADER, Delta
 from cordwood.coordinator.outcome import Caller, Outcome
 from cordwood.coordinator.shard import LOAD_SLICE_BYTES, Shard, ShardState
+from cordwood.effects import Linger
 from cordwood.errors import Error, Refused
 from cordwood.group.machine import GroupMachine
 from cordwood.group.memory import GroupMemory
@@ -37,7 +38,9 @@ REMEMBERED_NAME_MAX = 256
 FOLDED_BYTES_MIN = 256
 """From here on it is worth the while to fold a name for its hash."""
 
+R = TypeVar("R")
 Handler = Callable[[GroupState, Caller, Instant], Outcome]
+GatheredHandler = Callable[[GroupState, R, Caller, Instant], Outcome]
 
 
 class GroupShard:
@@ -64,6 +67,9 @@ class GroupCoordinator:
         self._shards: dict[int, GroupShard] = {}
         self._loading: deque[GroupShard] = deque()
         self._load_timer: Timer | None = None
+        self._linger_ms = broker.config.group_coordinator_append_linger_ms
+        self._lingering: list[Shard] = []
+        """Those in which something has gathered, and perhaps been written since."""
         self._memory = GroupMemory(
             lambda: broker.config.max_groups_bytes, lambda: [found.machine.state for found in self._shards.values()]
         )
@@ -130,6 +136,41 @@ class GroupCoordinator:
             return
         self._handle(found, caller, handler)
 
+    def gather(self, group_id: str, request: R, caller: Caller, handler: GatheredHandler[R]) -> None:
+        """Like ``handle``, for requests that may be written together, see ``Shard.gather``.
+
+        Thousands of them come in a second, so it is done with few calls and no function made for each of them.
+        """
+        now = self._broker.now
+        try:
+            found = self._find(group_id)
+            shard = found.shard
+            shard.check_serving()
+            outcome = handler(found.machine.state, request, caller, now)
+        except Refused as refusal:
+            caller.refuse(refusal)
+            return
+        if shard.gather(outcome, now):
+            self._linger(shard, now)
+        self._arm(found)
+
+    def _linger(self, shard: Shard, now: Instant) -> None:
+        """Something has gathered in a shard that had nothing. It waits for what has arrived already, or for a time."""
+        self._lingering.append(shard)
+        if self._linger_ms == 0:
+            self.write_gathered(now)
+        elif len(self._lingering) == 1:
+            if self._linger_ms < 0:
+                self._broker.effects.append(Linger())
+            else:
+                self._broker.timers.at(now.mono_ms + self._linger_ms, self.write_gathered)
+
+    def write_gathered(self, now: Instant) -> None:
+        """Write whatever has gathered, in all shards."""
+        lingering, self._lingering = self._lingering, []
+        for shard in lingering:
+            shard.write_gathered(now)
+
     def serving(self) -> list[int]:
         """The shards that answer now. ``handle_shard`` takes one of these."""
         return list(self._shards)
@@ -174,6 +215,7 @@ class GroupCoordinator:
         for found in self._shards.values():
             if found.shard.state is ShardState.SERVING:
                 now = self._broker.now
+                found.shard.write_gathered(now)
                 for outcome in found.machine.topics_changed(names, now):
                     found.shard.finish(outcome, now)
                 self._arm(found)

@@ -372,8 +372,7 @@ class BrokerConfig:
     group_coordinator_append_linger_ms: Int = setting(
         default=-1,
         check=at_least(-1),
-        later=True,
-        doc="How long writes to the offsets' topic gather into one batch; -1 lets the broker choose.",
+        doc="How long committed offsets gather into one batch; with -1, until all requests that have arrived are read.",
     )
     group_coordinator_cached_buffer_max_bytes: Int = setting(
         default=1024 * 1024 + 12,

@@ -38,11 +38,14 @@ class Outcome:
 
     If they can not be written, *failed* is told, which may undo what it prepared outside of the durable state and must
     answer those in *replies*; without it they are all refused.
+
+    One that *gathers* may wait a little, so that its records are written together with others: see ``Shard.gather``.
     """
 
     records: list[StateRecord] = field(default_factory=list)
     replies: list[tuple[Caller, object]] = field(default_factory=list)
     failed: Callable[[Refused], None] | None = None
+    gathers: bool = False
 
 
 def answer(caller: Caller, response: object, *records: StateRecord) -> Outcome:

@@ -5,9 +5,13 @@
 - *Serving*: a handler's records are appended as one batch; if that fails nothing has changed, else they are applied.
   A reply leaves when everything that its handler may have seen is committed, so no client is told of a state that a
   failover could take back.
+- *Gathering*: requests that come in thousands a second, and do not look at what others of their kind change, may wait
+  for each other and be written as one batch. Whatever else happens to the shard, these are seen to first: it is as if
+  each had been written when it came.
 - *Over*: the leadership is gone, or loading failed. Whoever waits is refused with NOT_COORDINATOR.
 
-Invariants (``check``): what is applied is what the log holds up to ``applied_end``; replies wait in offset order.
+Invariants (``check``): what is applied is what the log holds up to ``applied_end``; replies wait in offset order;
+what has gathered is not applied.
 """
 
 from collections import deque
@@ -21,13 +25,16 @@ from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.partition.partition import Partition
 from cordwood.ports import Instant, Logger
 from cordwood.record.batch import Codec, batches
-from cordwood.record.build import Record, build, records
+from cordwood.record.build import Record, build_pairs, records
 
 LOAD_SLICE_BYTES = 64 << 10
 """So much is loaded in one go: some milliseconds, in which nobody else is served."""
 
 DUE_AT_ONCE = 100
 """So many deadlines are dealt with in one go: a group may have thousands of members who all fall silent at once."""
+
+GATHERED_MAX = 1000
+"""So many records are written at once when they have gathered: more would not be cheaper, and others wait."""
 
 
 class Machine(Protocol):
@@ -62,6 +69,10 @@ class ShardState(Enum):
     OVER = "over"
 
 
+# Looked at for every request: the members of an enumeration take their time.
+_SERVING = ShardState.SERVING
+
+
 class Shard:
     """A state machine, its partition, and who waits for it."""
 
@@ -85,6 +96,8 @@ class Shard:
         self._want_sync = want_sync
         self._codec = codec
         self._waiting: deque[tuple[int, Outcome]] = deque()
+        self._gathered: list[Outcome] = []
+        self._gathered_records: list[StateRecord] = []
 
     # ------------------------------------------------------------------ loading
 
@@ -122,13 +135,15 @@ class Shard:
     # ------------------------------------------------------------------ serving
 
     def check_serving(self) -> None:
+        if self.state is _SERVING:
+            return
         if self.state is ShardState.LOADING:
             raise Refused(Error.COORDINATOR_LOAD_IN_PROGRESS)
-        if self.state is ShardState.OVER:
-            raise Refused(Error.NOT_COORDINATOR)
+        raise Refused(Error.NOT_COORDINATOR)
 
     def handle(self, caller: Caller, handler: Callable[[], Outcome], now: Instant) -> None:
         """Let *handler* decide on a request, and see to what comes of it."""
+        self.write_gathered(now)
         try:
             self.check_serving()
             outcome = handler()
@@ -139,6 +154,7 @@ class Shard:
 
     def run_due(self, now: Instant) -> None:
         """Deal with deadlines that have come, as many as may be dealt with in one go. ``deadlines`` has the others."""
+        self.write_gathered(now)
         for _ in range(DUE_AT_ONCE):
             if self.state is not ShardState.SERVING:
                 return
@@ -147,25 +163,63 @@ class Shard:
                 return
             self.finish(self.machine.expired(key, now), now)
 
+    def gather(self, outcome: Outcome, now: Instant) -> bool:
+        """Like ``finish``, but one that says so waits for ``write_gathered``. Is it the first to wait?
+
+        Its handler must neither have seen nor need what other outcomes that gather change.
+        """
+        if not (outcome.gathers and outcome.records):
+            self.write_gathered(now)
+            self.finish(outcome, now)
+            return False
+        self._gathered.append(outcome)
+        self._gathered_records += outcome.records
+        if len(self._gathered_records) >= GATHERED_MAX:
+            self.write_gathered(now)
+        return len(self._gathered) == 1
+
+    def write_gathered(self, now: Instant) -> None:
+        """Write as one batch what has waited for it."""
+        if self._gathered:
+            gathered, self._gathered = self._gathered, []
+            records, self._gathered_records = self._gathered_records, []
+            self._write(gathered, records, now)
+
     def finish(self, outcome: Outcome, now: Instant) -> None:
         """Write the records, apply them, and let the replies go now or when all is committed."""
-        if outcome.records:
+        assert not self._gathered, "what has gathered comes first"
+        self._write([outcome], outcome.records, now)
+
+    def _write(self, outcomes: Sequence[Outcome], changes: Sequence[StateRecord], now: Instant) -> None:
+        """Write the records of all outcomes as one batch."""
+        if changes:
             try:
-                self._append(outcome.records, now)
+                self._append(changes, now)
             except Refused as refusal:
-                _fail(outcome, refusal)
+                self._refuse(outcomes, refusal, now)
                 return
-            for record in outcome.records:
-                self.machine.apply(record)
+            apply = self.machine.apply
+            for change in changes:
+                apply(change)
         if self.partition.high_watermark >= self.applied_end:
-            _reply(outcome)
-        elif outcome.replies:
-            self._waiting.append((self.applied_end, outcome))
+            for outcome in outcomes:
+                _reply(outcome)
+            return
+        self._waiting.extend((self.applied_end, outcome) for outcome in outcomes if outcome.replies)
+        if self._waiting:
             self.partition.watchers[self] = None
 
+    def _refuse(self, outcomes: Sequence[Outcome], refusal: Refused, now: Instant) -> None:
+        """They could not be written. If they were too much for one batch, each has a batch of its own."""
+        is_too_much = refusal.error is Error.RECORD_LIST_TOO_LARGE and len(outcomes) > 1
+        for outcome in outcomes:
+            if is_too_much:
+                self._write([outcome], outcome.records, now)
+            else:
+                _fail(outcome, refusal)
+
     def _append(self, changes: Sequence[StateRecord], now: Instant) -> None:
-        encoded = map(self.machine.encode, changes)
-        batch = build([Record(n, now.wall_ms, key, value) for n, (key, value) in enumerate(encoded)], codec=self._codec)
+        batch = build_pairs(map(self.machine.encode, changes), timestamp=now.wall_ms, codec=self._codec)
         partition = self.partition
         try:
             result = partition.append_own(memoryview(batch), now)
@@ -190,8 +244,10 @@ class Shard:
         """This broker does not lead the partition any more, or can not serve it."""
         self.state = ShardState.OVER
         self.partition.watchers.pop(self, None)
-        waiting, self._waiting = self._waiting, deque()
-        for _, outcome in waiting:
+        waiting = [outcome for _, outcome in self._waiting] + self._gathered
+        self._waiting.clear()
+        self._gathered, self._gathered_records = [], []
+        for outcome in waiting:
             _fail(outcome, Refused(Error.NOT_COORDINATOR))
         _reply(self.machine.ended())
 
@@ -201,6 +257,7 @@ class Shard:
         ends = [end for end, _ in self._waiting]
         assert ends == sorted(ends)
         assert not self._waiting or self in self.partition.watchers
+        assert self._gathered_records == [record for outcome in self._gathered for record in outcome.records]
         if self.state is ShardState.SERVING:
             assert self.applied_end == self.partition.log.end_offset
 

@@ -30,11 +30,8 @@ class GroupMachine:
     def deadlines(self) -> Deadlines[object]:
         return self.state.deadlines
 
-    def encode(self, record: StateRecord, /) -> tuple[bytes, bytes | None]:
-        return encode_record(record)
-
-    def decode(self, key: bytes, value: bytes | None, /) -> StateRecord | None:
-        return decode_record(key, value)
+    encode = staticmethod(encode_record)
+    decode = staticmethod(decode_record)
 
     def apply(self, record: StateRecord, /) -> None:
         _APPLY[type(record.key)](self.state, record.key, record.value)

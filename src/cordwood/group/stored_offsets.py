@@ -14,10 +14,12 @@ from uuid import UUID
 from cordwood.errors import CorruptData
 from cordwood.group.committed import NEVER_CHOSEN, CommittedOffset
 from cordwood.wire import decode, encode
-from cordwood.wire.types import NO_UUID, i32, i64, message, v
+from cordwood.wire.types import i32, i64, message, v
 
 OFFSET_KINDS_MAX = 1
 KIND = 1
+REMEMBERED_KEYS = 4096
+REMEMBERED_NAME_MAX = 256
 
 
 class OffsetCommitKey(NamedTuple):
@@ -51,12 +53,20 @@ _STRING_BYTES_MAX = 0x7FFF
 
 
 def encode_offset_key(key: OffsetCommitKey) -> bytes:
+    """Whoever commits does so again and again: keys are remembered, but for long ones, which would take memory."""
+    return (_remembered_key if len(key.group) <= REMEMBERED_NAME_MAX else _encode_key)(key)
+
+
+def _encode_key(key: OffsetCommitKey) -> bytes:
     group, topic, partition = key
     group_bytes, topic_bytes = group.encode(), topic.encode()
     assert len(group_bytes) <= _STRING_BYTES_MAX
     assert len(topic_bytes) <= _STRING_BYTES_MAX
     head = _KEY_HEAD.pack(KIND, len(group_bytes))
     return b"".join((head, group_bytes, _LENGTH.pack(len(topic_bytes)), topic_bytes, _PARTITION.pack(partition)))
+
+
+_remembered_key = lru_cache(REMEMBERED_KEYS)(_encode_key)
 
 
 def decode_offset_key(key: bytes) -> OffsetCommitKey:
@@ -79,9 +89,10 @@ def encode_offset(committed: CommittedOffset) -> bytes:
     if expire_timestamp != NEVER_CHOSEN or len(metadata_bytes) > 126:
         return _encode_any(committed)
     head = _VERSION_4.pack(4, offset, leader_epoch, len(metadata_bytes) + 1)
-    if topic_id == NO_UUID:
+    id_number = topic_id.int  # UUID's own comparison and ``bytes`` take a microsecond
+    if not id_number:
         return head + metadata_bytes + _TIME_ONLY.pack(commit_timestamp, 0)
-    return head + metadata_bytes + _TIME_AND_ID.pack(commit_timestamp, _ONE_TAG_OF_16_BYTES, topic_id.bytes)
+    return head + metadata_bytes + _TIME_AND_ID.pack(commit_timestamp, _ONE_TAG_OF_16_BYTES, id_number.to_bytes(16))
 
 
 def decode_offset(value: bytes) -> CommittedOffset:

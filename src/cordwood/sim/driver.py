@@ -12,7 +12,7 @@ from random import Random
 from typing import assert_never
 
 from cordwood.broker.connection import Connection, Peer
-from cordwood.effects import Close, Compact, Effect, Remove, Send, Sync, WriteMetadata
+from cordwood.effects import Close, Compact, Effect, Linger, Remove, Send, Sync, WriteMetadata
 from cordwood.errors import CordwoodError, CorruptData, StorageError, StoreConflict
 from cordwood.ids import ConnectionId
 from cordwood.ports import Chunk, FileSlice
@@ -28,6 +28,7 @@ DISK_DELAY_MAX_MS = 40
 RESULT_DELAY_MAX_MS = 10
 SEND_DELAY_MAX_MS = 5
 TIMER_LATE_MAX_MS = 3
+LINGER_MAX_MS = 1
 
 Event = Callable[..., list[Effect]]
 
@@ -159,6 +160,8 @@ class Driver:
                 self._later(DISK_DELAY_MAX_MS, "the disk works", self._work)
             case Compact():
                 self._later(DISK_DELAY_MAX_MS, "compaction works", lambda: self._compact(effect))
+            case Linger():
+                self._later(LINGER_MAX_MS, "what has arrived has come in", lambda: self._act(self.broker.lingered))
             case _:
                 assert_never(effect)
 

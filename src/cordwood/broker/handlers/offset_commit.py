@@ -1,5 +1,6 @@
 """OffsetCommit (8), versions 2-10: a group says how far it has read. See ``group/offsets/commit``."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.callers import Asking
@@ -12,8 +13,5 @@ if TYPE_CHECKING:
 
 
 def handle(broker: "Broker", call: Call, request: OffsetCommitRequest) -> None:
-    broker.groups.handle(
-        request.group_id,
-        Asking(broker, call, lambda refusal: offsets.refused_commit(broker.image, request, call.api_version, refusal)),
-        lambda state, caller, now: offsets.commit(state, request, caller, now),
-    )
+    refused = partial(offsets.refused_commit, broker.image, request, call.api_version)
+    broker.groups.gather(request.group_id, request, Asking(broker, call, refused), offsets.commit)

@@ -10,13 +10,11 @@ A commit whose records do not fit into one batch is refused as a whole, with INV
 for it. (Kafka 4 has UNKNOWN_SERVER_ERROR, which tells a person nothing.)
 """
 
-from typing import NamedTuple
-
 from cordwood.cluster.image import MetadataImage, TopicInfo
-from cordwood.coordinator.outcome import Caller, Outcome, StateRecord, answer
+from cordwood.coordinator.outcome import Caller, Outcome, StateRecord
 from cordwood.errors import Error, Refused
 from cordwood.group.committed import NEVER_CHOSEN, CommittedOffset
-from cordwood.group.groups import CheckPartition
+from cordwood.group.groups import CheckPartition, Group
 from cordwood.group.memory import GROUP_BYTES
 from cordwood.group.state import GroupState
 from cordwood.group.stored_offsets import OffsetCommitKey
@@ -40,32 +38,36 @@ RECORD_BYTES_LEAST = 40
 """What the record of an offset takes besides the names and the note in it, at the very least."""
 
 
-class Known(NamedTuple):
-    """An offset of a partition that exists, and the place of its answer."""
+LOOKED_AT_FROM_BYTES = 4096
+"""Fewer than these are left to the log to refuse: to know its limit takes longer than to make the records."""
 
-    topic: TopicInfo
-    asked: OffsetCommitRequestPartition
-    answer: OffsetCommitResponsePartition
+Known = tuple[TopicInfo, OffsetCommitRequestPartition, OffsetCommitResponsePartition]
+"""An offset of a partition that exists, and the place of its answer."""
 
 
 def commit(state: GroupState, request: OffsetCommitRequest, caller: Caller, now: Instant) -> Outcome:
+    """What comes of it gathers, unless it makes a group: that must be there for whoever comes next."""
     response, known = _sort_out(state.image, request, caller.api_version)
     if not known:
-        return answer(caller, response)
-    check = _check_group(state, request, caller.api_version, now)
+        return Outcome([], [(caller, response)])
+    group_id = request.group_id
+    group = state.groups.get(group_id)
+    check = _check_group(state, group, request, caller.api_version, now)
     records: list[StateRecord] = []
-    room = state.batch_bytes_max
+    size = 0
     for topic, asked, answered in known:
-        if _is_too_long(asked.committed_metadata, state.config.offset_metadata_max_bytes):
+        note = asked.committed_metadata or ""
+        if note and _is_too_long(note, state.config.offset_metadata_max_bytes):
             answered.error_code = Error.OFFSET_METADATA_TOO_LARGE
             continue
         if check is not None:
             check(topic.name, topic.id, asked.partition_index)
-        room -= len(request.group_id) + len(topic.name) + len(asked.committed_metadata or "") + RECORD_BYTES_LEAST
-        if room < 0:
+        size += len(group_id) + len(topic.name) + len(note) + RECORD_BYTES_LEAST
+        if size > LOOKED_AT_FROM_BYTES and size > state.batch_bytes_max:
             raise Refused(Error.INVALID_COMMIT_OFFSET_SIZE, "These offsets do not fit into one batch.")
-        records.append(_record(request, topic, asked, now))
-    return answer(caller, response, *records)
+        key = OffsetCommitKey(group_id, topic.name, asked.partition_index)
+        records.append(StateRecord(key, _offset(request, topic, asked, note, now)))
+    return Outcome(records, [(caller, response)], None, group is not None)
 
 
 def refused_commit(
@@ -83,23 +85,27 @@ def _sort_out(
     image: MetadataImage, request: OffsetCommitRequest, version: int
 ) -> tuple[OffsetCommitResponse, list[Known]]:
     """An answer for every partition, with an error where it does not exist; and those that do."""
-    response, known = OffsetCommitResponse(), list[Known]()
+    topics: list[OffsetCommitResponseTopic] = []
+    known: list[Known] = []
     for topic in request.topics:
         found = _find(image, topic, version)
-        answered = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
-        response.topics.append(answered)
-        count = len(found.partitions) if found is not None else 0
-        unknown = Error.UNKNOWN_TOPIC_OR_PARTITION
-        if found is None and version >= TOPIC_IDS_SINCE:
-            unknown = Error.UNKNOWN_TOPIC_ID
+        partitions: list[OffsetCommitResponsePartition] = []
+        topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
         for asked in topic.partitions:
-            partition = OffsetCommitResponsePartition(partition_index=asked.partition_index)
-            answered.partitions.append(partition)
-            if found is not None and 0 <= asked.partition_index < count:
-                known.append(Known(found, asked, partition))
+            index = asked.partition_index
+            partition = OffsetCommitResponsePartition(partition_index=index)
+            partitions.append(partition)
+            if found is not None and 0 <= index < len(found.partitions):
+                known.append((found, asked, partition))
             else:
-                partition.error_code = unknown
-    return response, known
+                partition.error_code = _unknown(found, version)
+    return OffsetCommitResponse(topics=topics), known
+
+
+def _unknown(topic: TopicInfo | None, version: int) -> Error:
+    """What to say of a partition that does not exist, perhaps because its topic does not."""
+    by_id = topic is None and version >= TOPIC_IDS_SINCE
+    return Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _find(image: MetadataImage, topic: OffsetCommitRequestTopic, version: int) -> TopicInfo | None:
@@ -108,9 +114,10 @@ def _find(image: MetadataImage, topic: OffsetCommitRequestTopic, version: int) -
     return image.topics.get(TopicName(topic.name))
 
 
-def _check_group(state: GroupState, request: OffsetCommitRequest, version: int, now: Instant) -> CheckPartition | None:
+def _check_group(
+    state: GroupState, group: Group | None, request: OffsetCommitRequest, version: int, now: Instant
+) -> CheckPartition | None:
     """May the sender commit for the group? One that does not exist is made by whoever is no member of it."""
-    group = state.groups.get(request.group_id)
     if group is None:
         if request.generation_id_or_member_epoch >= 0:
             raise Refused(Error.GROUP_ID_NOT_FOUND if version >= GROUP_ID_NOT_FOUND_SINCE else Error.ILLEGAL_GENERATION)
@@ -127,27 +134,18 @@ def _check_group(state: GroupState, request: OffsetCommitRequest, version: int, 
     return check
 
 
-def _is_too_long(metadata: str | None, limit: int) -> bool:
+def _is_too_long(note: str, limit: int) -> bool:
     """Kafka counts in 16-bit units, of which characters beyond the basic plane have two."""
-    if metadata is None or 2 * len(metadata) <= limit:
-        return False
-    return len(metadata) + sum(character > "\uffff" for character in metadata) > limit
+    return 2 * len(note) > limit and len(note) + sum(character > "\uffff" for character in note) > limit
 
 
-def _record(
-    request: OffsetCommitRequest, topic: TopicInfo, asked: OffsetCommitRequestPartition, now: Instant
-) -> StateRecord:
-    expire_timestamp = NEVER_CHOSEN
+def _offset(
+    request: OffsetCommitRequest, topic: TopicInfo, asked: OffsetCommitRequestPartition, note: str, now: Instant
+) -> CommittedOffset:
+    expire_timestamp, topic_id = NEVER_CHOSEN, topic.id
     if request.retention_time_ms != RETENTION_UNCHOSEN:
         expire_timestamp = min(now.wall_ms + request.retention_time_ms, TIMESTAMP_MAX)
-    return StateRecord(
-        OffsetCommitKey(request.group_id, topic.name, asked.partition_index),
-        CommittedOffset(
-            asked.committed_offset,
-            asked.committed_leader_epoch,
-            asked.committed_metadata or "",
-            now.wall_ms,
-            expire_timestamp,
-            topic.id if expire_timestamp == NEVER_CHOSEN else NO_UUID,  # a record has either, see ``stored_offsets``
-        ),
+        topic_id = TopicId(NO_UUID)  # a record has either, see ``stored_offsets``
+    return CommittedOffset(
+        asked.committed_offset, asked.committed_leader_epoch, note, now.wall_ms, expire_timestamp, topic_id
     )
