@@ -126,7 +126,8 @@ class View:
 
     def finishing(self) -> None:
         self._clear()
-        print("Ending after this run; Ctrl-C again ends it at once.", file=sys.stderr, flush=True)
+        if self._status.run == journal.RUNNING:
+            print("Ending after this run; Ctrl-C again ends it at once.", file=sys.stderr, flush=True)
 
     def stopped(self) -> None:
         self._clear()
@@ -162,7 +163,7 @@ def watch_line(status: Status) -> str:
     'orders +1,200 rows in 0.5 s'
     """
     parts = [
-        f"{flow.name} +{flow.rows:,} rows in {sum(entry.took_ms for entry in flow.batches) / 1000:.1f} s"
+        f"{flow.name} +{flow.rows:,} row{'s' * (flow.rows != 1)} in {flow.took_ms / 1000:.1f} s"
         for flow in status.flows.values()
         if flow.rows
     ]

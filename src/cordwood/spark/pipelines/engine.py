@@ -9,88 +9,32 @@ import os
 import re
 import sys
 import threading
-import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    SourceProgress,
-    StreamingQueryListener,
-)
 
 from cordwood.client.raw import RawError, RawSettings
 from cordwood.errors import CordwoodError
 
 from . import journal
-from .journal import Entry, Journal, Offsets, distance
+from .journal import Entry, Journal, distance
 from .project import BOOTSTRAP_KEY, Project
-from .reasons import reason
+from .reasons import flow_failure, reason
+from .recorder import Recorder, now_ms, short_name
 from .status import latest_offsets
 from .worker import FINISH, Order
 
 _FLOW = re.compile(r"Flow (\S+) (?:is|has) ([A-Z_]+)")
 _STATES: Final = {"COMPLETED": journal.COMPLETED, "FAILED": journal.FAILED, "STOPPED": journal.STOPPED}
-_DEFAULT_PREFIX: Final = "spark_catalog.default."
 _SERVICE: Final = "org.apache.spark.sql.connect.service.SparkConnectService$"
 CLOSE_S: Final = 15.0
 _RETRY_S: Final = (5.0, 10.0, 30.0, 60.0)
 _RESTLESS_S: Final = 10.0
 """How often to run a pipeline of which nobody can say whether it has news."""
-
-
-class Recorder(StreamingQueryListener):
-    """Writes the progress of all streams into the journal, and keeps how far they are."""
-
-    def __init__(self, log: Journal, tables: Path) -> None:
-        self._journal = log
-        self._tables = f"FileStreamSource[{tables.as_uri().replace('file://', 'file:')}/"
-        self.ends: dict[str, Offsets] = {}
-        self.has_others = False
-        """Is there a source that is neither a topic nor a table of the pipeline?"""
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        pass
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        progress = event.progress
-        flow = short_name(progress.name or str(progress.id))
-        begin, end, latest = (
-            _topics(progress.sources, which) for which in ("startOffset", "endOffset", "latestOffset")
-        )
-        self.ends[flow] = end
-        self.has_others |= any(
-            not topic_offsets(source.endOffset) and not source.description.startswith(self._tables)
-            for source in progress.sources
-        )
-        self._journal.write(
-            Entry(
-                journal.BATCH,
-                now_ms(),
-                flow=flow,
-                batch=progress.batchId,
-                rows=progress.numInputRows,
-                rows_per_s=round(progress.processedRowsPerSecond, 1),
-                took_ms=progress.durationMs.get("triggerExecution", 0),
-                begin=begin,
-                end=end,
-                latest=latest,
-            )
-        )
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        pass
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        pass
 
 
 class Engine:
@@ -104,6 +48,7 @@ class Engine:
         self._context: SparkContext | None = None
         self._session: SparkSession | None = None
         self._fingerprint: object = None
+        self._failures: list[str] = []
         self.finishing = threading.Event()
 
     def work(self) -> int:
@@ -192,12 +137,14 @@ class Engine:
     def _run(self) -> bool:
         self._say(journal.RUN, journal.RUNNING)
         self._fingerprint = self._project.fingerprint()
+        self._failures.clear()
         try:
             for message in self._messages():
                 self._take(message)
         except Exception as error:  # whatever is in the pipeline's own files, and whatever Spark finds in them
             print(f"the run failed: {error}", flush=True)
-            self._say(journal.RUN, journal.FAILED, text=_reason_of(error))
+            # A flow's own words are better than what Spark says of the whole.
+            self._say(journal.RUN, journal.FAILED, text=self._failures[0] if self._failures else _reason_of(error))
             return False
         self._say(journal.RUN, journal.COMPLETED)
         return True
@@ -233,10 +180,12 @@ class Engine:
 
     def _take(self, message: str) -> None:
         print(message, flush=True)
-        if found := _FLOW.match(message):
-            state = _STATES.get(found[2], journal.RUNNING)
-            text = reason(message) if state == journal.FAILED else ""
-            self._say(journal.FLOW, state, flow=short_name(found[1]), text=text)
+        if (failure := flow_failure(message)) is not None:
+            flow, text = short_name(failure[0]), failure[1]
+            self._failures.append(f"{flow}: {text}")
+            self._say(journal.FLOW, journal.FAILED, flow=flow, text=text)
+        elif found := _FLOW.match(message):
+            self._say(journal.FLOW, _STATES.get(found[2], journal.RUNNING), flow=short_name(found[1]))
 
 
 def session_settings(project: Project, order: Order) -> dict[str, str]:
@@ -265,44 +214,8 @@ def session_settings(project: Project, order: Order) -> dict[str, str]:
     }
 
 
-def short_name(flow: str) -> str:
-    """A flow as people call it.
-
-    >>> short_name("spark_catalog.default.orders"), short_name("spark_catalog.sales.orders")
-    ('orders', 'spark_catalog.sales.orders')
-    """
-    return flow.replace("`", "").removeprefix(_DEFAULT_PREFIX)
-
-
-def topic_offsets(text: str | None) -> Offsets:
-    """The offsets of topics in what a source says of itself; nothing if it has none.
-
-    >>> topic_offsets('{"orders": {"0": 7}}'), topic_offsets('{"logOffset": 3}'), topic_offsets("null")
-    ({'orders': {'0': 7}}, {}, {})
-    """
-    try:
-        found = json.loads(text or "null")
-    except ValueError:
-        return {}
-    if not isinstance(found, dict) or not all(isinstance(numbers, dict) for numbers in found.values()):
-        return {}
-    return found
-
-
-def _topics(sources: Iterable[SourceProgress], which: str) -> Offsets:
-    merged: Offsets = {}
-    for source in sources:
-        for topic, numbers in topic_offsets(getattr(source, which)).items():
-            merged.setdefault(topic, {}).update(numbers)
-    return merged
-
-
 def _reason_of(error: Exception) -> str:
     return str(error) if isinstance(error, CordwoodError) else reason(str(error)) or type(error).__name__
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _hold_leash(engine: Engine) -> None:

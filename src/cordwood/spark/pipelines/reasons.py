@@ -8,6 +8,13 @@ LENGTH_MAX: Final = 600
 _JVM = re.compile(r"\n\s*JVM stacktrace:|\n\s+at [\w$.]+\(|=== Streaming Query ===")
 _OURS = re.compile(r"^(?:cordwood[\w.]*)\.(?:\w+): (.+)$", re.MULTILINE)
 _PYTHON = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit): (.+)$", re.MULTILINE)
+_FLOW_FAILURE = re.compile(
+    r"(?:Failed to resolve flow:|Flow) '?([^\s']+?)'?(?:\.\n| has FAILED.*?\n)Error: (.*)", re.DOTALL
+)
+_ADVICE = re.compile(
+    r"\s*(?:Verify the spelling|Search path:|If you did not qualify|To tolerate the error).*?(?=; line|$)", re.DOTALL
+)
+_PLAN = re.compile(r";\n.*", re.DOTALL)
 _STATE = re.compile(r"\s*SQLSTATE: \w+")
 
 
@@ -22,10 +29,21 @@ def reason(text: str) -> str:
     """
     if ours := _OURS.findall(text):
         return _cut(str(ours[-1]))
-    shown = _STATE.sub("", _JVM.split(text, maxsplit=1)[0]).strip()
+    shown = _ADVICE.sub("", _STATE.sub("", _PLAN.sub("", _JVM.split(text, maxsplit=1)[0]))).strip()
     if "Traceback (most recent call last)" in shown and (errors := _PYTHON.findall(shown)):
         return _cut(str(errors[-1]))
     return _cut(" ".join(shown.split()) or "Spark gave no reason")
+
+
+def flow_failure(message: str) -> tuple[str, str] | None:
+    """The flow, and what is wrong with it, if that is what a pipeline's message is about.
+
+    >>> flow_failure("Failed to resolve flow: 'spark_catalog.default.a'.\\nError: [X] There is no table b. It is gone.")
+    ('spark_catalog.default.a', '[X] There is no table b. It is gone.')
+    >>> flow_failure("Flow a is RUNNING.")
+    """
+    found = _FLOW_FAILURE.match(message)
+    return (found[1], reason(found[2])) if found is not None else None
 
 
 def _cut(text: str) -> str:

@@ -31,6 +31,10 @@ class Flow:
         return sum(entry.rows for entry in self.batches)
 
     @property
+    def took_ms(self) -> int:
+        return sum(entry.took_ms for entry in self.batches)
+
+    @property
     def rows_per_s(self) -> float | None:
         """Of the last micro-batches that had rows, while they ran."""
         recent = [entry for entry in self.batches if entry.rows][-RECENT:]

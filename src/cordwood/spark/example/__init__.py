@@ -1,0 +1,1 @@
+"""A job as people write them, on topics: what ``cordwood demo`` runs."""
