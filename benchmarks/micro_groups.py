@@ -4,6 +4,7 @@ Run: ``python -m benchmarks.micro_groups``. Times are CPU times, the best of sev
 request or for one member.
 """
 
+import gc
 import tempfile
 from collections.abc import Iterable
 from random import Random
@@ -201,6 +202,7 @@ def _all(core: Core, connections: list[int], frames: list[memoryview]) -> float:
 
 
 def main() -> None:
+    gc.set_threshold(50_000)  # as in the server
     with tempfile.TemporaryDirectory() as directory:
         core = Core(directory)
         prepare(core)

@@ -9,7 +9,6 @@ A key of kind 4, which Kafka before 4.1 wrote, is not known here, nor are those 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from struct import Struct
-from typing import cast
 from uuid import UUID
 
 from cordwood.coordinator.outcome import StateRecord
@@ -206,7 +205,8 @@ def encode_record(record: StateRecord) -> tuple[bytes, bytes | None]:
     """A change of the state as the key and value of a record."""
     key, value = record
     if type(key) is OffsetCommitKey:
-        return encode_offset_key(key), None if value is None else encode_offset(cast(CommittedOffset, value))
+        assert value is None or type(value) is CommittedOffset
+        return encode_offset_key(key), None if value is None else encode_offset(value)
     kind = _BY_KEY[type(key)]
     stored_key = _NUMBER.pack(kind.number) + encode(key, kind.number)
     if value is None:

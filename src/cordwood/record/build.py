@@ -91,13 +91,12 @@ def build_pairs(pairs: Iterable[tuple[bytes, bytes | None]], *, timestamp: int, 
     time. The coordinators of this broker write thousands of such records a second.
     """
     parts: list[bytes] = []
-    count = 0
+    count, varint = 0, encode_varint
     for key, value in pairs:
-        length = _MINUS_ONE if value is None else encode_varint(len(value))
+        length = _MINUS_ONE if value is None else varint(len(value))
         # Attributes and the difference of the timestamps are 0, and there are no headers.
-        record = b"".join((b"\0\0", encode_varint(count), encode_varint(len(key)), key, length, value or b"", b"\0"))
-        parts.append(encode_varint(len(record)))
-        parts.append(record)
+        record = b"".join((b"\0\0", varint(count), varint(len(key)), key, length, value or b"", b"\0"))
+        parts += varint(len(record)), record
         count += 1
     assert count, "a batch has at least one record"
     batch = bytearray(HEADER_SIZE) + compress(codec, b"".join(parts), None)

@@ -41,65 +41,67 @@ RECORD_BYTES_LEAST = 40
 LOOKED_AT_FROM_BYTES = 4096
 """Fewer than these are left to the log to refuse: to know its limit takes longer than to make the records."""
 
-Known = tuple[TopicInfo, OffsetCommitRequestPartition, OffsetCommitResponsePartition]
-"""An offset of a partition that exists, and the place of its answer."""
-
 
 def commit(state: GroupState, request: OffsetCommitRequest, caller: Caller, now: Instant) -> Outcome:
     """What comes of it gathers, unless it makes a group: that must be there for whoever comes next."""
-    response, known = _sort_out(state.image, request, caller.api_version)
-    if not known:
-        return Outcome([], [(caller, response)])
-    group_id = request.group_id
+    version, group_id = caller.api_version, request.group_id
     group = state.groups.get(group_id)
-    check = _check_group(state, group, request, caller.api_version, now)
+    check: CheckPartition | None = None
+    is_checked = False
+    topics: list[OffsetCommitResponseTopic] = []
     records: list[StateRecord] = []
     size = 0
-    for topic, asked, answered in known:
-        note = asked.committed_metadata or ""
-        if note and _is_too_long(note, state.config.offset_metadata_max_bytes):
-            answered.error_code = Error.OFFSET_METADATA_TOO_LARGE
-            continue
-        if check is not None:
-            check(topic.name, topic.id, asked.partition_index)
-        size += len(group_id) + len(topic.name) + len(note) + RECORD_BYTES_LEAST
-        if size > LOOKED_AT_FROM_BYTES and size > state.batch_bytes_max:
-            raise Refused(Error.INVALID_COMMIT_OFFSET_SIZE, "These offsets do not fit into one batch.")
-        key = OffsetCommitKey(group_id, topic.name, asked.partition_index)
-        records.append(StateRecord(key, _offset(request, topic, asked, note, now)))
-    return Outcome(records, [(caller, response)], None, group is not None)
+    for topic in request.topics:
+        found = _find(state.image, topic, version)
+        answers: list[OffsetCommitResponsePartition] = []
+        topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
+        for asked in topic.partitions:
+            index, note = asked.partition_index, asked.committed_metadata or ""
+            answered = OffsetCommitResponsePartition(partition_index=index)
+            answers.append(answered)
+            if found is None or not 0 <= index < len(found.partitions):
+                answered.error_code = _unknown(found, version)
+                continue
+            if not is_checked:
+                is_checked, check = True, _check_group(state, group, request, version, now)
+            if note and _is_too_long(note, state.config.offset_metadata_max_bytes):
+                answered.error_code = Error.OFFSET_METADATA_TOO_LARGE
+                continue
+            if check is not None:
+                check(found.name, found.id, index)
+            size += len(group_id) + len(found.name) + len(note) + RECORD_BYTES_LEAST
+            if size > LOOKED_AT_FROM_BYTES and size > state.batch_bytes_max:
+                raise Refused(Error.INVALID_COMMIT_OFFSET_SIZE, "These offsets do not fit into one batch.")
+            key = OffsetCommitKey(group_id, found.name, index)
+            records.append(StateRecord(key, _offset(request, found, asked, note, now)))
+    return Outcome(records, [(caller, OffsetCommitResponse(topics=topics))], None, group is not None)
 
 
 def refused_commit(
     image: MetadataImage, request: OffsetCommitRequest, version: int, refusal: Refused
 ) -> OffsetCommitResponse:
     """The answer to a commit that was refused: whatever is known has that error."""
-    response, known = _sort_out(image, request, version)
-    too_large = refusal.error is Error.RECORD_LIST_TOO_LARGE
-    for _, _, answered in known:
-        answered.error_code = Error.INVALID_COMMIT_OFFSET_SIZE if too_large else refusal.error
-    return response
+    is_too_large = refusal.error is Error.RECORD_LIST_TOO_LARGE
+    error = Error.INVALID_COMMIT_OFFSET_SIZE if is_too_large else refusal.error
+    return OffsetCommitResponse(topics=[_refused_topic(image, topic, version, error) for topic in request.topics])
 
 
-def _sort_out(
-    image: MetadataImage, request: OffsetCommitRequest, version: int
-) -> tuple[OffsetCommitResponse, list[Known]]:
-    """An answer for every partition, with an error where it does not exist; and those that do."""
-    topics: list[OffsetCommitResponseTopic] = []
-    known: list[Known] = []
-    for topic in request.topics:
-        found = _find(image, topic, version)
-        partitions: list[OffsetCommitResponsePartition] = []
-        topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
-        for asked in topic.partitions:
-            index = asked.partition_index
-            partition = OffsetCommitResponsePartition(partition_index=index)
-            partitions.append(partition)
-            if found is not None and 0 <= index < len(found.partitions):
-                known.append((found, asked, partition))
-            else:
-                partition.error_code = _unknown(found, version)
-    return OffsetCommitResponse(topics=topics), known
+def _refused_topic(
+    image: MetadataImage, topic: OffsetCommitRequestTopic, version: int, error: Error
+) -> OffsetCommitResponseTopic:
+    found = _find(image, topic, version)
+    known = range(len(found.partitions) if found is not None else 0)
+    indexes = [asked.partition_index for asked in topic.partitions]
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetCommitResponsePartition(
+                partition_index=index, error_code=error if index in known else _unknown(found, version)
+            )
+            for index in indexes
+        ],
+    )
 
 
 def _unknown(topic: TopicInfo | None, version: int) -> Error:
