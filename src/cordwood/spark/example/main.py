@@ -31,24 +31,32 @@ CUSTOMER: Final = "name STRING, city STRING"
 
 def run(job: Job, spark: SparkSession) -> None:
     """Bring table and topic up to date; return when they are."""
-    orders = parsed_orders(job, spark).join(f.broadcast(customers(job, spark)), "customer")
-    queries = [start_table(job, orders), start_revenue(job, orders)]
+    known = f.broadcast(customers(job, spark))
+    # Two streams in one group would move its offsets to and fro, so it follows one of them.
+    queries = [
+        start_table(job, parsed_orders(job, spark).join(known, "customer")),
+        start_revenue(job, parsed_orders(job, spark, group=job.group).join(known, "customer")),
+    ]
     for query in queries:
         query.awaitTermination()
 
 
-def parsed_orders(job: Job, spark: SparkSession) -> DataFrame:
+def parsed_orders(job: Job, spark: SparkSession, group: str | None = None) -> DataFrame:
     records = (
         spark.readStream.format("cordwood")
         .option("kafka.bootstrap.servers", job.bootstrap)
         .option("subscribe", job.orders)
         .option("startingOffsets", "earliest")
         .option("maxOffsetsPerTrigger", job.batch_records)
-        .option("group", job.group)
-        .load()
     )
+    if group is not None:
+        records = records.option("group", group)
     order = f.from_json(f.col("value").cast("string"), ORDER)
-    return records.select(order.alias("order"), f.col("timestamp").alias("ordered_at")).select("order.*", "ordered_at")
+    return (
+        records.load()
+        .select(order.alias("order"), f.col("timestamp").alias("ordered_at"))
+        .select("order.*", "ordered_at")
+    )
 
 
 def customers(job: Job, spark: SparkSession) -> DataFrame:

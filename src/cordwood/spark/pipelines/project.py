@@ -117,8 +117,10 @@ class Project:
 
 
 def _content(spec: Path) -> Mapping[object, object]:
-    import yaml
-
+    try:
+        import yaml
+    except ImportError:
+        raise ConfigError("Spark is not installed (yaml is missing); run: pip install 'cordwood[spark]'") from None
     try:
         content = yaml.safe_load(spec.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
