@@ -13,7 +13,8 @@ from scripts.write_docs import PAGES as GENERATED
 
 from cordwood.broker.handlers import HANDLERS
 from cordwood.cli.main import COMMANDS, parser_for
-from cordwood.config import BROKER_SETTINGS, TOPIC_SETTINGS, BrokerConfig
+from cordwood.config import BROKER_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS, BrokerConfig
+from cordwood.config.group import bounds_of
 from cordwood.config.setting import settings_of
 from cordwood.wire.registry import APIS
 
@@ -62,6 +63,7 @@ def test_a_setting_is_used_or_says_that_it_is_not() -> None:
         "internal.segment.bytes",
         "remote.storage.enable",
     }
+    read_by_config |= {bound for name in GROUP_SETTINGS for bound in bounds_of(name)}
     declared = {**TOPIC_SETTINGS, **settings_of(BrokerConfig)}
     for name, setting in declared.items():
         idle = setting.later or "Accepted;" in setting.doc

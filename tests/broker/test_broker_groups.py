@@ -5,9 +5,13 @@ import pytest
 from broker.harness import Client, Harness
 from cordwood.broker.coordinators import TOPIC, partition_for
 from cordwood.errors import Error
+from cordwood.ports import Set
 from cordwood.wire.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsRequestTopic,
+    CreatePartitionsResponse,
     DeleteTopicsRequest,
     DeleteTopicsRequestTopic,
     DeleteTopicsResponse,
@@ -206,6 +210,80 @@ def test_a_classic_member_joins_an_empty_consumer_group_which_becomes_classic() 
     world.start()
     beating = HeartbeatRequest(group_id="g", generation_id=1, member_id=joined.member_id)
     assert world.connect().ask(beating, 4, HeartbeatResponse).error_code == 0
+
+
+def test_small_segments_of_the_offsets_topic_are_as_small_as_a_topic_may_have() -> None:
+    world = harness(offsets_topic_segment_bytes=1000)
+    assert find(world.connect(), "g").coordinators[0].error_code == 0
+    world.stop()
+    world.start()
+    assert world.partition(TOPIC).log.config.segment_bytes == 1 << 20
+
+
+def test_a_stored_setting_that_is_not_good_is_left_out_and_named() -> None:
+    world = harness()
+    world.topic("t", retention_ms=5000)
+    world.stop()
+    world.store.multi(
+        [Set("/config/topics/t", b'{"version": 1, "config": {"segment.bytes": "7", "retention.ms": "9"}}')]
+    )
+    world.start()
+    config = world.partition("t").log.config
+    assert (config.segment_bytes, config.retention_ms) == (1 << 30, 9)
+    assert "a setting of t is left out: segment.bytes is 7" in world.logger
+
+
+def test_the_offsets_topic_does_not_grow() -> None:
+    world = harness()
+    client = world.connect()
+    find(client, "g")
+    request = CreatePartitionsRequest(topics=[CreatePartitionsRequestTopic(name=TOPIC, count=7)])
+    (answer,) = client.ask(request, 3, CreatePartitionsResponse).results
+    assert (answer.error_code, len(world.broker.image.topics[TOPIC].partitions)) == (Error.INVALID_REQUEST, 3)
+
+
+def _delete(world: Harness, name: str) -> None:
+    request = DeleteTopicsRequest(topics=[DeleteTopicsRequestTopic(name=name)])
+    assert world.connect().ask(request, 6, DeleteTopicsResponse).responses[0].error_code == 0
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_offsets_of_a_topic_are_not_those_of_its_successor_made_while_they_load(killed: bool) -> None:
+    world = harness(offsets_topic_num_partitions=1, log_segment_delete_delay_ms=0)
+    _many_groups(world)
+    world.topic("other")
+    assert commit(world.connect(), "g", 5, topic="other") == 0
+    if killed:
+        _delete(world, "other")
+        world.kill()
+        world.start()
+    else:
+        world.stop()
+        world.start()
+        _delete(world, "other")
+    world.topic("other")
+    world.advance(60_000)
+    assert committed(world.connect(), "g", topic="other") == (0, -1)
+    assert committed(world.connect(), "g") == (0, 5)
+
+
+def test_offsets_are_the_same_after_their_topic_was_compacted() -> None:
+    world = harness(offsets_topic_num_partitions=1, log_roll_ms=1000, log_cleaner_backoff_ms=100)
+    world.topic("t", 2)
+    client = world.connect()
+    find(client, "g")
+    for number in range(300):
+        assert commit(client, f"group-{number % 7}", number) == 0
+        world.advance(50)
+    world.advance(60_000)
+    assert "__consumer_offsets-0 is compacted" in world.logger
+    assert world.partition(TOPIC).log.size < 200 * 100
+    world.kill()
+    world.start()
+    world.advance(1000)
+    client = world.connect()
+    newest = {f"group-{number % 7}": (0, number) for number in range(300)}
+    assert {group: committed(client, group) for group in newest} == newest
 
 
 def test_a_commit_waits_for_the_disk_where_the_topic_says_so() -> None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 TOPIC = TopicName(OFFSETS_TOPIC)
+SEGMENT_BYTES_LEAST = 1 << 20
+"""Smaller segments no topic may have, while the setting for this one allows them."""
 
 # Every request of a group asks for its partition, and a hash takes a while. Long names would take much memory.
 REMEMBERED_NAMES = 4096
@@ -113,7 +115,7 @@ class GroupCoordinator:
             config={
                 "cleanup.policy": "compact",
                 "compression.type": "producer",
-                "segment.bytes": str(config.offsets_topic_segment_bytes),
+                "segment.bytes": str(max(config.offsets_topic_segment_bytes, SEGMENT_BYTES_LEAST)),
             },
         )
         return create_topic(plan)

@@ -11,6 +11,7 @@ from cordwood.broker.syncs import Syncs
 from cordwood.cluster.image import Delta, MetadataImage, PartitionInfo, TopicInfo
 from cordwood.cluster.layout import deleted_topic_path
 from cordwood.config import TopicConfig
+from cordwood.config.topic import problems
 from cordwood.effects import Remove
 from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.ids import NodeId, TopicId, TopicName, TopicPartition
@@ -73,10 +74,16 @@ class Replicas:
         for name, topic_id in stored:
             self._sort_out(image, name, topic_id)
         for topic in image.topics.values():
-            config = topic_config(topic, settings)
+            config = self._config_of(topic, settings)
             for info in topic.partitions:
                 if self._node in info.replicas:
                     self._add(topic, info, config, now)
+
+    def _config_of(self, topic: TopicInfo, settings: Settings) -> TopicConfig:
+        """A topic's settings: its own over the broker's defaults."""
+        for text in problems(topic.config):
+            self._logger.error("a setting of %s is left out: %s", topic.name, text)
+        return TopicConfig.merge(topic.config, settings.config.topic_defaults)
 
     def _sort_out(self, image: MetadataImage, name: TopicPartition, topic_id: TopicId | None) -> None:
         """A directory belongs to a topic, or to one that was deleted, or to nobody knows whom.
@@ -129,7 +136,7 @@ class Replicas:
                 self._update(broker, topic)
 
     def _update(self, broker: "Broker", topic: TopicInfo) -> None:
-        config = topic_config(topic, broker.settings)
+        config = self._config_of(topic, broker.settings)
         local = self.by_id.get(topic.id, {})
         for info in topic.partitions:
             partition = local.get(info.index)
@@ -280,11 +287,6 @@ class Replicas:
                 assert self.by_name[partition.name.topic] is partitions
                 assert not partition.gone
                 partition.check()
-
-
-def topic_config(topic: TopicInfo, settings: Settings) -> TopicConfig:
-    """A topic's settings: its own over the broker's defaults."""
-    return TopicConfig.merge(topic.config, settings.config.topic_defaults)
 
 
 def _sync_now(log: Log, now: Instant) -> None:

@@ -344,7 +344,9 @@ class BrokerConfig:
         doc="Replicas of the internal topic that holds offsets; as many as there are brokers, at most.",
     )
     offsets_topic_segment_bytes: Int = setting(
-        default=100 << 20, check=at_least(1), doc="Segment size of the internal topic that holds offsets."
+        default=100 << 20,
+        check=at_least(1),
+        doc="Segment size of the internal topic that holds offsets; 1 MiB at least.",
     )
     offsets_topic_compression_codec: Int = setting(
         default=0, check=between(0, 4), doc="Compression of the internal topic that holds offsets, by code."
@@ -393,28 +395,28 @@ class BrokerConfig:
         doc="The least time between two new assignments of a group.",
     )
     group_consumer_min_assignment_interval_ms: Int = setting(
-        default=0, check=at_least(0), later=True, doc="The smallest assignment interval that a group may set."
+        default=0, check=at_least(0), doc="The smallest assignment interval that a group may set."
     )
     group_consumer_max_assignment_interval_ms: Int = setting(
-        default=15_000, check=at_least(0), later=True, doc="The largest assignment interval that a group may set."
+        default=15_000, check=at_least(0), doc="The largest assignment interval that a group may set."
     )
     group_consumer_heartbeat_interval_ms: Int = setting(
         default=5000, check=at_least(1), doc="How often members report."
     )
     group_consumer_min_heartbeat_interval_ms: Int = setting(
-        default=5000, check=at_least(1), later=True, doc="The smallest heartbeat interval that a group may set."
+        default=5000, check=at_least(1), doc="The smallest heartbeat interval that a group may set."
     )
     group_consumer_max_heartbeat_interval_ms: Int = setting(
-        default=15_000, check=at_least(1), later=True, doc="The largest heartbeat interval that a group may set."
+        default=15_000, check=at_least(1), doc="The largest heartbeat interval that a group may set."
     )
     group_consumer_session_timeout_ms: Int = setting(
         default=45_000, check=at_least(1), doc="How long a silent member stays in its group."
     )
     group_consumer_min_session_timeout_ms: Int = setting(
-        default=45_000, check=at_least(1), later=True, doc="The smallest session timeout that a group may set."
+        default=45_000, check=at_least(1), doc="The smallest session timeout that a group may set."
     )
     group_consumer_max_session_timeout_ms: Int = setting(
-        default=60_000, check=at_least(1), later=True, doc="The largest session timeout that a group may set."
+        default=60_000, check=at_least(1), doc="The largest session timeout that a group may set."
     )
     group_consumer_max_size: Int = setting(
         default=INT_MAX, check=at_least(1), doc="The most members of a consumer group."

@@ -6,6 +6,7 @@ and nowhere else.
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Self
 
@@ -271,6 +272,8 @@ class TopicConfig:
         Raises:
             ConfigError: an unknown name, a missing value, a wrong kind, a value out of range, or two that contradict.
         """
+        for name, text in overrides.items():
+            parse_topic_value(name, text)
         config = cls.merge(overrides, defaults)
         if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
             raise ConfigError(
@@ -283,15 +286,28 @@ class TopicConfig:
     def merge(cls, overrides: Mapping[str, str | None], defaults: "TopicConfig | None" = None) -> Self:
         """Like ``parse`` for a topic that exists, whose settings may contradict defaults that were altered since.
 
-        Raises:
-            ConfigError: one of the settings is not good by itself.
+        One that is not good by itself (another version may have stored it) is left out: see ``problems``.
         """
-        values = {name.replace(".", "_"): parse_topic_value(name, text) for name, text in overrides.items()}
+        values = {}
+        for name, text in overrides.items():
+            with suppress(ConfigError):
+                values[name.replace(".", "_")] = parse_topic_value(name, text)
         config = replace(cls() if defaults is None else defaults, **values)  # type: ignore[arg-type]
         if config.internal_segment_bytes is not None:
             config = replace(config, segment_bytes=config.internal_segment_bytes)
         assert isinstance(config, cls)
         return config
+
+
+def problems(overrides: Mapping[str, str | None]) -> list[str]:
+    """What is wrong with a topic's settings, one by one."""
+    found = []
+    for name, text in overrides.items():
+        try:
+            parse_topic_value(name, text)
+        except ConfigError as error:
+            found.append(str(error))
+    return found
 
 
 def parse_topic_value(name: str, text: str | None) -> Value:

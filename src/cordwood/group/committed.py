@@ -55,6 +55,10 @@ class CommittedOffsets:
         """The groups that have offsets in a topic."""
         return self._readers.get(topic, ())
 
+    def topic_names(self) -> list[str]:
+        """The topics in which some group has offsets."""
+        return list(self._readers)
+
     def last_topic_id(self, topic: str) -> UUID:
         """The id that the topic had when an offset of it was last committed; none if that did not say."""
         return self._topic_ids.get(topic, NO_UUID)

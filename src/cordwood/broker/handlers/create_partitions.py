@@ -59,6 +59,9 @@ def _plan(broker: "Broker", wanted: CreatePartitionsRequestTopic, *, twice: bool
     topic = broker.image.topics.get(TopicName(wanted.name))
     if topic is None:
         raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{wanted.name}'.")
+    if topic.internal:
+        text = f"'{topic.name}' can not grow: who coordinates what depends on its number of partitions."
+        raise Refused(Error.INVALID_REQUEST, text)
     manual = None if wanted.assignments is None else [assignment.broker_ids for assignment in wanted.assignments]
     return add_partitions(topic, plan_partitions(topic, broker.live_nodes(), count=wanted.count, manual=manual))
 

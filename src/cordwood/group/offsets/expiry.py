@@ -17,14 +17,14 @@ from cordwood.ports import Instant
 
 from .pending import has_pending
 from .slices import NEXT_SLICE_MS, RETRY_MS, Slice
-from .topics import topics_deleted
+from .topics import forget_stale
 
 MINUTE_MS = 60_000
 
 
 def loaded(state: GroupState, now: Instant) -> Outcome:
-    """Begin to look now and then; and go on with topics that were being deleted when the last broker stopped."""
-    topics_deleted(state, state.image.deleted_topics.values(), now)
+    """Begin to look now and then; and forget the offsets of topics that went while nobody here was told."""
+    forget_stale(state, now)
     state.deadlines.set(OffsetsExpiry(), now.mono_ms + state.config.offsets_retention_check_interval_ms)
     return Outcome()
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from cordwood.coordinator.outcome import StateRecord
 from cordwood.group.state import GroupState
+from cordwood.group.stored import encode_record
 from cordwood.group.stored_offsets import OffsetCommitKey
 
 SLICE_LOOKS = 1000
@@ -42,4 +43,7 @@ class Slice:
         self._bytes -= 4 * (len(key.group) + len(key.topic)) + TOMBSTONE_BYTES
 
     def add(self, records: Iterable[StateRecord]) -> None:
-        self.records += records
+        """Any other tombstones. They belong together, so they all come in."""
+        for record in records:
+            self.records.append(record)
+            self._bytes -= len(encode_record(record)[0]) + TOMBSTONE_BYTES

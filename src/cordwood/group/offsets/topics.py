@@ -29,6 +29,13 @@ def topics_deleted(state: GroupState, names: Iterable[TopicName], now: Instant) 
     return Outcome()
 
 
+def forget_stale(state: GroupState, now: Instant) -> None:
+    """Look at all offsets: some may be of topics that were deleted, or made anew, before they were loaded."""
+    for name in state.offsets.topic_names():
+        if next(_stale(state, name), None) is not None:
+            state.deadlines.set(DeletedTopic(name), now.mono_ms)
+
+
 def _go_on(state: GroupState, key: DeletedTopic, now: Instant) -> Outcome:
     """The next offsets of a topic that is gone, until there are none."""
     found = Slice(state)
