@@ -2,9 +2,11 @@
 
 from cordwood.config import BrokerConfig
 from cordwood.errors import Error, Refused
+from cordwood.group import classic
 from cordwood.group.offsets import slices
 from cordwood.group.stored import GroupMetadataKey
 from cordwood.group.timers import OffsetsExpiry, OffsetsExpiryGoesOn
+from cordwood.wire.messages import JoinGroupRequest, JoinGroupRequestProtocol
 from group.consumer_members import TestMember
 from group.offsets_driver import MINUTE_MS, OffsetsDriver
 from group.test_group_offsets_delete import Both
@@ -180,4 +182,22 @@ def test_a_round_that_takes_longer_than_the_interval_reaches_every_group() -> No
     driver.write_offsets([f"group-{number}" for number in range(3 * slices.SLICE_LOOKS)], partitions=1)
     driver.config = BrokerConfig.parse({"offsets.retention.minutes": "10", "offsets.retention.check.interval.ms": "1"})
     driver.advance(RETENTION_MS + 20)
+    assert not driver.state.groups
+
+
+def test_groups_with_long_names_go_in_batches_that_fit() -> None:
+    driver = OffsetsDriver(offsets_retention_minutes=1, offsets_retention_check_interval_ms=600_000)
+    for number in range(300):
+        request = JoinGroupRequest(
+            group_id=f"{number}-" + "x" * 2000,
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range")],
+        )
+        driver.call(classic.join, request, 9)
+    driver.committed({("t", 0): 5}, group="innocent")
+    driver.advance(600_000)
+    assert len(driver.state.groups) > 200, "one slice is not all of them"
+    driver.advance(100)
     assert not driver.state.groups
