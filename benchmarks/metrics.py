@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isinf
 from statistics import median
 from typing import Final
 
@@ -13,7 +14,7 @@ GB: Final = 1_000_000_000
 class Metric:
     """One figure of a row. `bound` is the wanted ratio ours/Kafka's: at least it when more is better, else at most.
 
-    An `absolute` bound is one of our figure itself, whatever Kafka's is.
+    An `absolute` bound is one of our figure itself, whatever Kafka's is. An infinite one is none: good to know.
     """
 
     key: str
@@ -28,6 +29,8 @@ class Metric:
 
     @property
     def target(self) -> str:
+        if isinf(self.bound):
+            return "–"
         return f"{'≥' if self.more_is_better else '≤'} {self.bound:g}{f' {self.unit}' if self.absolute else '×'}"
 
 
@@ -50,7 +53,7 @@ LOADED_RSS: Final = Metric("loaded_rss", "memory (RSS)", "MB", 150.0, absolute=T
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One metric of one row, with each side's value in every round."""
+    """One metric of one row, with each side's value in every round. Kafka has none where we are measured alone."""
 
     row: str
     metric: Metric
@@ -62,8 +65,13 @@ class Figure:
         return median(self.ours)
 
     @property
+    def alone(self) -> bool:
+        return not self.kafka
+
+    @property
     def kafka_median(self) -> float:
-        return median(self.kafka)
+        """One, if we are alone: what is called a ratio is then our figure itself."""
+        return median(self.kafka) if self.kafka else 1.0
 
     @property
     def ratio(self) -> float:
@@ -91,7 +99,7 @@ def figures(row: str, metrics: Sequence[Metric], rounds: Mapping[str, Sequence[M
             row,
             metric,
             [seen[metric.key] for seen in rounds["cordwood"]],
-            [seen[metric.key] for seen in rounds["kafka"]],
+            [seen[metric.key] for seen in rounds["kafka"] if metric.key in seen],
         )
         for metric in metrics
     ]

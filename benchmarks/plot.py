@@ -1,6 +1,7 @@
 """The picture of a run: every figure's ratio to Kafka beside its target, and the cost of requests as a log grows."""
 
 from collections.abc import Sequence
+from math import isinf
 from pathlib import Path
 from typing import Final
 
@@ -45,8 +46,10 @@ def _draw_ratios(axes: Axes, figures: Sequence[Figure]) -> None:
     places = range(len(figures))
     axes.barh(places, ratios, color=[MET if figure.met else MISSED for figure in figures], height=0.65)
     for place, figure in zip(places, figures, strict=True):
-        axes.plot([figure.bound_ratio] * 2, [place - 0.4, place + 0.4], color="black", linewidth=2)
-        axes.text(RATIO_MAX * 0.95, place, f"{figure.ratio:.2f}×", va="center", ha="right", fontsize=8)
+        if not isinf(figure.bound_ratio):
+            axes.plot([figure.bound_ratio] * 2, [place - 0.4, place + 0.4], color="black", linewidth=2)
+        unit = figure.metric.unit if figure.alone else "×"
+        axes.text(RATIO_MAX * 0.95, place, f"{figure.ratio:.2f}{unit}", va="center", ha="right", fontsize=8)
     axes.axvline(1.0, color="grey", linewidth=0.8, linestyle="--")
     axes.set_xscale("log")
     axes.set_xlim(RATIO_MIN, RATIO_MAX)

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from math import isinf
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from . import peer
 from .growth import FLAT_BOUND, OPERATIONS, GrowthPoint, flatness
 from .metrics import GB, Figure
 
-PACKAGES: Final = ("cordwood", "uvloop", "crc32c", "cramjam", "confluent-kafka")
+PACKAGES: Final = ("cordwood", "uvloop", "crc32c", "cramjam", "confluent-kafka", "pyspark", "pyarrow", "numba")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,9 @@ def table(report: Report) -> str:
     head = ("row", "figure", "unit", "cordwood", f"kafka {peer.KAFKA_VERSION}", "ratio", "target", "")
     lines = [_cells(figure) for figure in report.figures]
     text = _aligned([head, *lines])
-    met = sum(figure.met for figure in report.figures)
-    text += f"\n{met} of {len(report.figures)} targets met; medians of {report.rounds} rounds.\n"
+    wanted = [figure for figure in report.figures if not isinf(figure.metric.bound)]
+    met = sum(figure.met for figure in wanted)
+    text += f"\n{met} of {len(wanted)} targets met; medians of {report.rounds} rounds.\n"
     if report.growth:
         text += "\n" + _growth_table(list(report.growth))
     return text
@@ -65,9 +67,10 @@ def as_json(report: Report) -> dict[str, object]:
 
 def _cells(figure: Figure) -> tuple[str, ...]:
     metric = figure.metric
-    ours, kafka = _number(figure.ours_median), _number(figure.kafka_median)
-    verdict = "ok" if figure.met else "MISSED"
-    return (figure.row, metric.title, metric.unit, ours, kafka, f"{figure.ratio:.2f}×", metric.target, verdict)
+    ours = _number(figure.ours_median)
+    kafka, ratio = ("–", "–") if figure.alone else (_number(figure.kafka_median), f"{figure.ratio:.2f}×")
+    verdict = "" if isinf(metric.bound) else "ok" if figure.met else "MISSED"
+    return (figure.row, metric.title, metric.unit, ours, kafka, ratio, metric.target, verdict)
 
 
 def _growth_table(points: list[GrowthPoint]) -> str:
@@ -99,8 +102,8 @@ def _figure_json(figure: Figure) -> dict[str, object]:
         "figure": figure.metric.title,
         "unit": figure.metric.unit,
         "cordwood": figure.ours_median,
-        "kafka": figure.kafka_median,
-        "ratio": figure.ratio,
+        "kafka": None if figure.alone else figure.kafka_median,
+        "ratio": None if figure.alone else figure.ratio,
         "target": figure.metric.target,
         "met": figure.met,
         "cordwood_rounds": list(figure.ours),

@@ -4,7 +4,7 @@ Owns the order of things: warm-up, rounds that alternate, what is measured when.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,8 @@ from .processes import Processes, ToolFailedError
 from .progress import Progress
 from .rows import PARTITIONS, Row, load_rows, warm_up_load
 from .scale import FULL, QUICK
+from .spark_rows import spark_rows
+from .spark_session import Spark
 
 WARM_UP_TOPIC: Final = "bench-warm-up"
 # Measured by looking at the processes, or at one of them; the others are Row objects.
@@ -41,6 +43,7 @@ class Run:
         self._only = self._scale.rows if only is None else only
         self._progress = Progress(steps=self._count_steps())
         self._clients = Clients(processes, self._progress.detail)
+        self._spark = Spark(directory)
         self._figures: list[Figure] = []
 
     def report(self) -> report.Report:
@@ -53,7 +56,7 @@ class Run:
         rows = self._rows()
         if rows or "memory" in self._only or "growth" in self._only:
             brokers = [launch(self._processes, self._directory / name) for name, launch in SIDES.items()]
-            with self._blaming_the_dead(brokers):
+            with closing(self._spark), self._blaming_the_dead(brokers):
                 growth = self._measure_running(brokers, rows)
         return report.Report(quick=self._quick, rounds=self._rounds, figures=self._figures, growth=growth)
 
@@ -71,7 +74,12 @@ class Run:
 
     def _rows(self) -> list[Row]:
         connections = ConnectionsRow(idle_s=self._scale.idle_s, active_s=self._scale.active_s)
-        rows = [*load_rows(self._clients, self._scale), connections, *group_rows(self._scale)]
+        rows = [
+            *load_rows(self._clients, self._scale),
+            connections,
+            *group_rows(self._scale),
+            *spark_rows(self._clients, self._processes, self._spark, self._scale),
+        ]
         return [row for row in rows if row.key in self._only]
 
     def _measure_running(self, brokers: Sequence[Broker], rows: Sequence[Row]) -> list[GrowthPoint]:

@@ -7,7 +7,9 @@ ROW_KEYS: Final = (
     *("start", "produce-8k", "produce-64k", "produce-1k", "consume", "consume-1k", "partitions"),
     *("latency", "latency-parked", "latency-partitions", "connections"),
     *("groups-classic-2", "groups-classic-50", "groups-classic-500", "groups-consumer-2", "groups-consumer-50"),
-    *("groups-commit", "groups-load", "memory", "growth"),
+    *("groups-commit", "groups-load"),
+    *("spark-first", "spark-memory", "spark-read", "spark-stream", "spark-write", "spark-trickle"),
+    *("memory", "growth"),
 )
 LEFT_OUT_WHEN_QUICK: Final = (
     *("consume-1k", "partitions", "latency-parked", "latency-partitions"),
@@ -30,6 +32,12 @@ class Scale:
     active_s: float
     rebalances: tuple[int, int, int]
     """Of groups with 2, 50 and 500 members, in each round."""
+    spark_warm_ups: int
+    """Measurements of each Spark row that do not count, beside the unmeasured rounds."""
+    spark_records: int
+    spark_peak_records: int
+    spark_rows: int
+    spark_trickle_batches: int
     growth_bytes: tuple[int, ...]
     growth_requests: int
 
@@ -47,6 +55,11 @@ FULL: Final = Scale(
     idle_s=5.0,
     active_s=10.0,
     rebalances=(50, 30, 10),
+    spark_warm_ups=0,
+    spark_records=10_000_000,
+    spark_peak_records=10_000_000,
+    spark_rows=5_000_000,
+    spark_trickle_batches=100,
     growth_bytes=(10**6, 10**7, 10**8, 10**9, 10**10),
     growth_requests=20_000,
 )
@@ -63,6 +76,11 @@ QUICK: Final = Scale(
     idle_s=2.0,
     active_s=3.0,
     rebalances=(20, 10, 5),
+    spark_warm_ups=2,
+    spark_records=1_000_000,
+    spark_peak_records=5_000_000,
+    spark_rows=500_000,
+    spark_trickle_batches=40,
     growth_bytes=(10**6, 10**7, 10**8, 5 * 10**8),
     growth_requests=4_000,
 )

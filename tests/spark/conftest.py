@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from benchmarks import spark_connector as connector
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from cordwood.testing import Broker
-from spark import connector
 from spark.engine import Query
 from spark.spark_topics import Kafka
 

@@ -6,10 +6,10 @@ Needs its jars, which Maven brings once.
 from pathlib import Path
 
 import pytest
+from benchmarks import spark_connector as connector
 from pyspark.sql import DataFrame, SparkSession
 
 from cordwood.testing import Broker
-from spark import connector
 from spark.conftest import Load
 from spark.spark_topics import Kafka, collected, offsets_text
 

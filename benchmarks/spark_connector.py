@@ -1,4 +1,6 @@
-"""Spark's own Kafka connector, fetched once through Maven and kept in the project's cache: the judge of the source.
+"""Spark's own Kafka connector, fetched once through Maven and kept in the project's cache.
+
+The tests take it as the judge of our source, the benchmarks as its peer.
 
 There is none yet for the newest Spark; these versions work with it.
 """
@@ -9,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from benchmarks.peer import CACHE
+from .peer import CACHE
 
 ARTIFACTS: Final = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
