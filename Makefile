@@ -18,7 +18,7 @@ $(READY): pyproject.toml constraints.txt scripts/setup.sh
 	@sh scripts/setup.sh $(VENV)
 	@touch $@
 
-demo: setup ## see it work: a broker, a topic, a producer, two consumers
+demo: setup ## see it work: a broker, a group of consumers, a job on Spark (which needs Java 17)
 	@$(BIN)/cordwood demo $(ARGS)
 
 test: setup ## run the tests; TESTS=tests/wire runs some, WORKERS=8 uses more cores

@@ -49,10 +49,13 @@ fi
 say "Installing into $venv; this takes a minute the first time."
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 
-# Nothing of Cordwood itself is Java; tests and benchmarks run Kafka's own client, tools and broker beside it.
+# Nothing of Cordwood itself is Java, but Spark is; and tests and benchmarks run Kafka's own client, tools and broker.
 if ! command -v javac >/dev/null || ! command -v mvn >/dev/null; then
     apt_install default-jdk-headless maven ||
-        say "Without a JDK and Maven the tests with Kafka's Java tools are skipped and make bench can not run: install both (Debian: apt install default-jdk-headless maven; macOS: brew install openjdk maven)."
+        say "Without a JDK (17 or newer) and Maven, Spark can not run, the tests with Kafka's Java tools are skipped and make bench can not run: install both (Debian: apt install default-jdk-headless maven; macOS: brew install openjdk maven)."
+fi
+if sentence=$("$venv/bin/python" -c 'from cordwood.cli.spark_ready import missing_for_spark; print(missing_for_spark() or "")') && [ -n "$sentence" ]; then
+    say "$sentence. Until then make demo shows the half without Spark."
 fi
 
 # kcat is a client that people have at hand: the tests run it.

@@ -32,7 +32,7 @@ CUSTOMER: Final = "name STRING, city STRING"
 def run(job: Job, spark: SparkSession) -> None:
     """Bring table and topic up to date; return when they are."""
     known = f.broadcast(customers(job, spark))
-    # Two streams in one group would move its offsets to and fro, so it follows one of them.
+    # Two streams in one group would move its offsets back and forth, so it follows one of them.
     queries = [
         start_table(job, parsed_orders(job, spark).join(known, "customer")),
         start_revenue(job, parsed_orders(job, spark, group=job.group).join(known, "customer")),

@@ -69,6 +69,9 @@ class Journal:
         _shorten(path)
         self._file = path.open("a", encoding="utf-8")
 
+    def close(self) -> None:
+        self._file.close()
+
     def write(self, entry: Entry) -> None:
         # Another thread may be writing too: a line is one write.
         fields = {name: value for name, value in asdict(entry).items() if value or name in ("kind", "time_ms")}
