@@ -359,6 +359,17 @@ def test_what_is_too_much_for_one_batch_has_several() -> None:
     assert _batches(world) == 2
 
 
+def test_of_several_changes_of_one_key_the_last_is_written() -> None:
+    world = World()
+    shard, machine = world.loaded()
+    askers = [gather(shard, "a", number) for number in range(5)] + [gather(shard, "b", 7)]
+    shard.write_gathered(NOW)
+    assert [asker.answers for asker in askers] == 6 * [["done"]]
+    assert machine.numbers == {"a": 4, "b": 7}
+    assert world.partition.log.end_offset == 2
+    assert world.loaded()[1].numbers == machine.numbers
+
+
 def test_very_much_does_not_wait_for_more() -> None:
     shard, machine = World().loaded()
     for number in range(GATHERED_MAX + 1):

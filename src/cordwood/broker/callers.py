@@ -70,7 +70,7 @@ class Gathering:
         self._shape = shape
         self._answers: list[object | Refused] = [None] * count
         self._missing = count
-        asking = Asking(broker, call, lambda refusal: refusal)
+        asking = Asking(broker, call, _unshaped)
         self.parts = [Part(self, index, asking) for index in range(count)]
         if not count:
             self._finish()
@@ -88,3 +88,7 @@ class Gathering:
 
     def _finish(self) -> None:
         self._broker.reply(self._call, self._shape(self._answers))
+
+
+def _unshaped(refusal: Refused) -> object:
+    return refusal

@@ -8,7 +8,7 @@ Invariants (``check``): there is a shard for each local partition of the topic t
 
 from collections import deque
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cordwood.broker.timers import Timer
@@ -70,7 +70,7 @@ class GroupCoordinator:
         self._loading: deque[GroupShard] = deque()
         self._load_timer: Timer | None = None
         self._linger_ms = broker.config.group_coordinator_append_linger_ms
-        self._lingering: list[Shard] = []
+        self._lingering: list[GroupShard] = []
         """Those in which something has gathered, and perhaps been written since."""
         self._memory = GroupMemory(
             lambda: broker.config.max_groups_bytes, lambda: [found.machine.state for found in self._shards.values()]
@@ -153,12 +153,13 @@ class GroupCoordinator:
             caller.refuse(refusal)
             return
         if shard.gather(outcome, now):
-            self._linger(shard, now)
-        self._arm(found)
+            self._linger(found, now)
+        if not outcome.gathers:
+            self._arm(found)
 
-    def _linger(self, shard: Shard, now: Instant) -> None:
+    def _linger(self, found: GroupShard, now: Instant) -> None:
         """Something has gathered in a shard that had nothing. It waits for what has arrived already, or for a time."""
-        self._lingering.append(shard)
+        self._lingering.append(found)
         if self._linger_ms == 0:
             self.write_gathered(now)
         elif len(self._lingering) == 1:
@@ -170,8 +171,10 @@ class GroupCoordinator:
     def write_gathered(self, now: Instant) -> None:
         """Write whatever has gathered, in all shards."""
         lingering, self._lingering = self._lingering, []
-        for shard in lingering:
-            shard.write_gathered(now)
+        for found in lingering:
+            found.shard.write_gathered(now)
+            if found.shard.state is ShardState.SERVING:
+                self._arm(found)
 
     def serving(self) -> list[int]:
         """The shards that answer now. ``handle_shard`` takes one of these."""
@@ -183,7 +186,7 @@ class GroupCoordinator:
 
     def _handle(self, found: GroupShard, caller: Caller, handler: Handler) -> None:
         now = self._broker.now
-        found.shard.handle(caller, lambda: handler(found.machine.state, caller, now), now)
+        found.shard.handle(caller, partial(handler, found.machine.state, caller, now), now)
         self._arm(found)
 
     def _arm(self, found: GroupShard, not_before_ms: int = 0) -> None:
@@ -194,7 +197,7 @@ class GroupCoordinator:
             return
         if timer is not None:
             timer.cancel()
-        found.timer = self._broker.timers.at(max(earliest, not_before_ms), lambda now: self._due(found, now))
+        found.timer = self._broker.timers.at(max(earliest, not_before_ms), partial(self._due, found))
 
     def _due(self, found: GroupShard, now: Instant) -> None:
         found.timer = None

@@ -6,8 +6,8 @@
   A reply leaves when everything that its handler may have seen is committed, so no client is told of a state that a
   failover could take back.
 - *Gathering*: requests that come in thousands a second, and do not look at what others of their kind change, may wait
-  for each other and be written as one batch. Whatever else happens to the shard, these are seen to first: it is as if
-  each had been written when it came.
+  for each other and be written as one batch, of several changes of one key the last. Whatever else happens to the
+  shard, these are seen to first: to everybody it is as if each had been written when it came.
 - *Over*: the leadership is gone, or loading failed. Whoever waits is refused with NOT_COORDINATOR.
 
 Invariants (``check``): what is applied is what the log holds up to ``applied_end``; replies wait in offset order;
@@ -15,7 +15,7 @@ what has gathered is not applied.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -34,7 +34,7 @@ DUE_AT_ONCE = 100
 """So many deadlines are dealt with in one go: a group may have thousands of members who all fall silent at once."""
 
 GATHERED_MAX = 1000
-"""So many records are written at once when they have gathered: more would not be cheaper, and others wait."""
+"""So much is written at once when it has gathered: more would not be cheaper, and others wait."""
 
 
 class Machine(Protocol):
@@ -97,7 +97,8 @@ class Shard:
         self._codec = codec
         self._waiting: deque[tuple[int, Outcome]] = deque()
         self._gathered: list[Outcome] = []
-        self._gathered_records: list[StateRecord] = []
+        self._gathered_records: dict[object, StateRecord] = {}
+        """By their keys: nobody can have seen what a later one replaces."""
 
     # ------------------------------------------------------------------ loading
 
@@ -172,25 +173,27 @@ class Shard:
             self.write_gathered(now)
             self.finish(outcome, now)
             return False
-        self._gathered.append(outcome)
-        self._gathered_records += outcome.records
-        if len(self._gathered_records) >= GATHERED_MAX:
+        gathered, records = self._gathered, self._gathered_records
+        gathered.append(outcome)
+        for record in outcome.records:
+            records[record.key] = record
+        if len(gathered) >= GATHERED_MAX or len(records) >= GATHERED_MAX:
             self.write_gathered(now)
-        return len(self._gathered) == 1
+        return len(gathered) == 1
 
     def write_gathered(self, now: Instant) -> None:
         """Write as one batch what has waited for it."""
         if self._gathered:
             gathered, self._gathered = self._gathered, []
-            records, self._gathered_records = self._gathered_records, []
-            self._write(gathered, records, now)
+            records, self._gathered_records = self._gathered_records, {}
+            self._write(gathered, records.values(), now)
 
     def finish(self, outcome: Outcome, now: Instant) -> None:
         """Write the records, apply them, and let the replies go now or when all is committed."""
         assert not self._gathered, "what has gathered comes first"
         self._write([outcome], outcome.records, now)
 
-    def _write(self, outcomes: Sequence[Outcome], changes: Sequence[StateRecord], now: Instant) -> None:
+    def _write(self, outcomes: Sequence[Outcome], changes: Collection[StateRecord], now: Instant) -> None:
         """Write the records of all outcomes as one batch."""
         if changes:
             try:
@@ -218,7 +221,7 @@ class Shard:
             else:
                 _fail(outcome, refusal)
 
-    def _append(self, changes: Sequence[StateRecord], now: Instant) -> None:
+    def _append(self, changes: Iterable[StateRecord], now: Instant) -> None:
         batch = build_pairs(map(self.machine.encode, changes), timestamp=now.wall_ms, codec=self._codec)
         partition = self.partition
         try:
@@ -246,7 +249,7 @@ class Shard:
         self.partition.watchers.pop(self, None)
         waiting = [outcome for _, outcome in self._waiting] + self._gathered
         self._waiting.clear()
-        self._gathered, self._gathered_records = [], []
+        self._gathered, self._gathered_records = [], {}
         for outcome in waiting:
             _fail(outcome, Refused(Error.NOT_COORDINATOR))
         _reply(self.machine.ended())
@@ -257,7 +260,7 @@ class Shard:
         ends = [end for end, _ in self._waiting]
         assert ends == sorted(ends)
         assert not self._waiting or self in self.partition.watchers
-        assert self._gathered_records == [record for outcome in self._gathered for record in outcome.records]
+        assert self._gathered_records == {r.key: r for outcome in self._gathered for r in outcome.records}
         if self.state is ShardState.SERVING:
             assert self.applied_end == self.partition.log.end_offset
 
