@@ -13,6 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from clients.drivers import DEADLINE_S, DRIVERS, Client, MakeTopic
 from clients.java.bridge import Jvm
+from clients.kcat import Kcat
 from cordwood.testing import Broker
 
 
@@ -37,6 +38,11 @@ def client(request: pytest.FixtureRequest, bootstrap: str) -> Client:
     """Each of the clients in turn."""
     client: Client = request.param(bootstrap)
     return client
+
+
+@pytest.fixture
+def kcat(bootstrap: str) -> Kcat:
+    return Kcat(bootstrap)
 
 
 @pytest.fixture

@@ -1,48 +1,13 @@
 """kcat, the tool that people reach for first: metadata, producing, consuming from anywhere, offsets by time."""
 
 import json
-import shutil
-import subprocess
 
 import pytest
 
 from clients.drivers import Librdkafka, MakeTopic, Sent
+from clients.kcat import Kcat
 
 BEGIN_MS = 1_700_000_000_000
-TIMEOUT_S = 30
-
-
-@pytest.fixture(scope="module")
-def program() -> str:
-    found = shutil.which("kcat") or shutil.which("kafkacat")
-    if found is None and shutil.which("apt-get") is None:
-        pytest.skip("kcat is not installed, and there is no apt-get to install it with (macOS: brew install kcat)")
-    assert found is not None, "kcat is missing: `make setup` installs it as root, or run `apt install kcat`"
-    return found
-
-
-class Kcat:
-    """Runs the program against one broker."""
-
-    def __init__(self, program: str, bootstrap: str) -> None:
-        self.command = [program, "-b", bootstrap]
-
-    def run(self, *arguments: str, stdin: bytes = b"") -> str:
-        done = subprocess.run(
-            [*self.command, *arguments], input=stdin, capture_output=True, timeout=TIMEOUT_S, check=False
-        )
-        assert done.returncode == 0, done.stderr.decode()
-        return done.stdout.decode()
-
-    def consume(self, topic: str, *arguments: str) -> list[str]:
-        """Partition, offset, key and value of each record up to the end."""
-        output = self.run("-C", "-q", "-e", "-t", topic, "-f", "%p %o %k %s\n", *arguments)
-        return sorted(output.splitlines())
-
-
-@pytest.fixture
-def kcat(program: str, bootstrap: str) -> Kcat:
-    return Kcat(program, bootstrap)
 
 
 def test_metadata_shows_brokers_and_topics(kcat: Kcat, bootstrap: str, make_topic: MakeTopic) -> None:

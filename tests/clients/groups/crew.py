@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from time import monotonic
@@ -101,6 +102,7 @@ class Member:
         self.host = host
         self.alone = alone
         self.events: list[Event] = []
+        self._leaving = False
         host.members[wish.member] = self
         host.tell(asdict(wish))
 
@@ -129,7 +131,11 @@ class Member:
         return any(word in text for word in words for text in texts)
 
     def ask_to_leave(self) -> None:
-        self.host.tell({"close": self.name})
+        """Once; it may have ended by itself."""
+        if not self._leaving:
+            self._leaving = True
+            with suppress(BrokenPipeError):
+                self.host.tell({"close": self.name})
 
     def leave(self) -> None:
         """Ask it to leave, and wait until it has."""
