@@ -1,12 +1,17 @@
 """Topics that come, grow and go, and subscriptions by pattern."""
 
+from dataclasses import replace
+
 import pytest
 
 from cordwood.errors import Error, Refused
 from cordwood.group import consumer
+from cordwood.group.consumer.member import MemberState
 from cordwood.ids import TopicName
-from group.consumer_members import TestMember, group_of, settle
+from group.classic_clients import ClassicClient, error_of
+from group.consumer_members import TestMember, group_of, refused, settle
 from group.group_harness import GroupHarness
+from group.test_group_consumer_migration import joined, new_harness, run
 
 
 @pytest.fixture
@@ -188,3 +193,49 @@ def test_two_members_of_one_pattern_share(harness: GroupHarness) -> None:
         member.join()
     settle(harness, *members)
     assert [len(member.told) for member in members] == [1, 1]
+
+
+def marked_for_a_look() -> tuple[GroupHarness, ClassicClient, TestMember]:
+    """A group of both protocols, with partitions that it does not know of yet."""
+    harness = new_harness()
+    client, member = joined(harness), TestMember(harness, "s", instance_id="i")
+    member.join()
+    run(harness, client, member)
+    harness.topic("t", 6)
+    changed(harness, "t")
+    assert group_of(harness).topics_changed
+    return harness, client, member
+
+
+def test_new_partitions_are_not_forgotten_when_a_downgrade_can_not_be_written() -> None:
+    harness, client, member = marked_for_a_look()
+    harness.fail_next_write(Refused(Error.COORDINATOR_NOT_AVAILABLE))
+    successor = ClassicClient(harness, instance_id="i")
+    assert error_of(successor.send_join().answers[0]) is Error.COORDINATOR_NOT_AVAILABLE
+    assert group_of(harness).topics_changed
+    run(harness, client, member)
+    assert sorted([*client.numbers, *member.numbers]) == list(range(6))
+
+
+def test_new_partitions_are_not_forgotten_when_the_member_that_saw_them_is_refused() -> None:
+    harness, client, member = marked_for_a_look()
+    group = group_of(harness)
+    group.hold("s", replace(group.members["s"].current, state=MemberState.UNKNOWN))
+    assert refused(member.send(member_epoch=member.epoch)) is Error.FENCED_MEMBER_EPOCH
+    assert group_of(harness).topics_changed
+    del client
+
+
+def test_patterns_are_not_forgotten_when_the_member_whose_turn_it_was_is_refused(harness: GroupHarness) -> None:
+    harness.topic("t1")
+    member = TestMember(harness, "a", topics=None, pattern="t.*")
+    member.join()
+    settle(harness, member)
+    harness.topic("t2")
+    changed(harness, "t2")
+    group = group_of(harness)
+    group.hold("a", replace(group.members["a"].current, state=MemberState.UNKNOWN))
+    assert refused(member.send(member_epoch=member.epoch)) is Error.FENCED_MEMBER_EPOCH
+    assert group.new_topics
+    member.join()
+    assert len(member.told) == 2

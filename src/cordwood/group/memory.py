@@ -46,6 +46,10 @@ class GroupMemory:
                 raise Refused(Error.COORDINATOR_NOT_AVAILABLE, "There is no memory for more groups and members now.")
         self._groups_bytes += added_bytes
 
+    def add(self, added_bytes: int) -> None:
+        """What is there already takes more than before."""
+        self._groups_bytes += added_bytes
+
     def _has_room(self, added_bytes: int) -> bool:
         offsets_bytes = sum(shard.offsets.weight_bytes for shard in self._shards())
         return self._groups_bytes + offsets_bytes + added_bytes <= self._limit_bytes()

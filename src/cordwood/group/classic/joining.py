@@ -18,7 +18,7 @@ from cordwood.wire.messages import JoinGroupRequest
 from .creation import create
 from .group import ClassicGroup
 from .joiner import Joiner
-from .member import MEMBER_BYTES, Member, protocols_bytes
+from .member import Member, member_bytes, protocols_bytes
 from .rebalance import complete_if_all_joined, rebalance_or_complete
 from .returning import return_as
 from .states import State
@@ -63,9 +63,10 @@ def join(state: GroupState, request: JoinGroupRequest, caller: Caller, now: Inst
 def _growth_bytes(found: Group | None, group_id: str, joiner: Joiner) -> int:
     """By how much more memory groups would take."""
     member = found.roster.members.get(joiner.member_id) if isinstance(found, ClassicGroup) else None
-    known_bytes = MEMBER_BYTES + protocols_bytes(member.protocols) if member is not None else 0
+    known_bytes = member.weight_bytes if member is not None else 0
     group_bytes = GROUP_BYTES + 4 * len(group_id) if found is None else 0
-    return max(group_bytes + MEMBER_BYTES + protocols_bytes(joiner.protocols) - known_bytes, 0)
+    joiner_bytes = member_bytes(joiner.caller.client_id, joiner.instance_id, joiner.protocols)
+    return max(group_bytes + joiner_bytes - known_bytes, 0)
 
 
 def _join_new_group(state: GroupState, group_id: str, joiner: Joiner, now: Instant) -> Outcome:

@@ -8,6 +8,11 @@ MEMBER_BYTES = 2000
 PROTOCOL_BYTES = 200
 
 
+def member_bytes(client_id: str, instance_id: str | None, protocols: dict[str, bytes]) -> int:
+    """What it costs to keep a member that says so much of itself, about."""
+    return MEMBER_BYTES + 4 * len(client_id) + 4 * len(instance_id or "") + protocols_bytes(protocols)
+
+
 def protocols_bytes(protocols: dict[str, bytes]) -> int:
     return sum(PROTOCOL_BYTES + len(name) + len(metadata) for name, metadata in protocols.items())
 
@@ -41,9 +46,7 @@ class Member:
 
     @property
     def weight_bytes(self) -> int:
-        """What it costs to keep this member, about."""
-        named = len(self.client_id) + len(self.instance_id or "")
-        return MEMBER_BYTES + named + protocols_bytes(self.protocols)
+        return member_bytes(self.client_id, self.instance_id, self.protocols)
 
     def metadata(self, protocol: str | None) -> bytes:
         """What it says about a protocol that the group has chosen."""

@@ -86,6 +86,7 @@ def _assign(turn: Turn, assignments: dict[str, bytes]) -> None:
     group.move(State.STABLE, turn.now)
     for member in group.roster.members.values():
         member.assignment = assignments.get(member.id, b"")
+        turn.state.memory.add(len(member.assignment))
         if member.syncing is not None:
             turn.reply(member.syncing, _assigned(group, member))
             member.syncing = None

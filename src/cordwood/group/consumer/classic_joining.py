@@ -22,7 +22,7 @@ from .loading import set_session_deadline
 from .member import Description, Member
 from .migration import DISABLED, can_downgrade, classic_metadata, downgrade
 from .reconcile import Owned
-from .steps import advance, assign_if_due, describe
+from .steps import advance, assign_if_due, describe, find_room
 
 COME_AGAIN_FROM_VERSION = 4
 """Since this version, who comes without a member id is given one and has to come again with it (KIP-394)."""
@@ -47,6 +47,7 @@ def classic_join(state: GroupState, request: JoinGroupRequest, caller: Caller, n
         return _join_and_downgrade(state, draft, member_id, owned, caller, now)
     assign_if_due(draft, state, now)
     member = advance(draft, member_id, state, now, owned, subscription_changed=changed)
+    find_room(draft, member_id, state, now)
     _set_deadlines(state, group.id, member, now)
     return draft.outcome((caller, _joined(member)))
 
@@ -107,12 +108,16 @@ def _described(known: Description, joiner: Joiner, subscription: ConsumerProtoco
 def _join_and_downgrade(
     state: GroupState, draft: Draft, member_id: str, owned: Owned, caller: Caller, now: Instant
 ) -> Outcome:
-    """It takes the place of the last member that spoke the consumer protocol. If it has the same wishes, all stays."""
-    is_up_to_date = draft.group.assignment_epoch >= draft.group.epoch
-    if is_up_to_date:
+    """It takes the place of the last member that spoke the consumer protocol.
+
+    If it has the same wishes, and everybody has got what they shall have, all stays.
+    """
+    if draft.group.assignment_epoch >= draft.group.epoch:
         advance(draft, member_id, state, now, owned, subscription_changed=False)
-    response = _joined(draft.group.members[member_id])
-    return downgrade(state, draft, now, (caller, response), rebalance=not is_up_to_date)
+    member = draft.group.members[member_id]
+    find_room(draft, member_id, state, now)
+    rebalance = draft.group.state_name != "Stable"
+    return downgrade(state, draft, now, (caller, _joined(member)), rebalance=rebalance)
 
 
 def _set_deadlines(state: GroupState, group_id: str, member: Member, now: Instant) -> None:

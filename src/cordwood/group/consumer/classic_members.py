@@ -77,6 +77,7 @@ def classic_heartbeat(state: GroupState, request: HeartbeatRequest, caller: Call
     member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     set_session_deadline(state, group.id, member, now)
     if not _has_step_to_take(group, member) and not _must_assign(state, group, now):
+        state.deadlines.cancel(ClassicJoin(group.id, member.id))
         return answer(caller, HeartbeatResponse())
     _expect_join(state, group, member, now)
     return answer(caller, HeartbeatResponse(error_code=Error.REBALANCE_IN_PROGRESS))

@@ -24,14 +24,11 @@ from .member import Current, Description, Member
 from .owners import Owners
 from .records import Target, no_group_records
 from .subscriptions import Subscriptions, count
+from .weight import current_bytes, member_bytes, pattern_bytes, target_bytes
 
 PROTOCOL_TYPE = "consumer"
 FIRST_EPOCH = 1
 NO_TARGET: Target = {}
-
-MEMBER_BYTES = 2000
-NAME_BYTES = 150
-"""What a member, and the name of a topic that one subscribes to, take in memory, about."""
 
 
 class Resolved(NamedTuple):
@@ -63,6 +60,8 @@ class ConsumerGroup:
         """Topics that patterns match, each with the number of these patterns."""
         self.patterns_timestamp = 0
         """When patterns were last looked at."""
+        self.kept_bytes = 0
+        """What members, targets and patterns take in memory, about."""
 
         # Marks that are not stored: look at the metadata of the topics, look whether there are more for the patterns.
         self.topics_changed = False
@@ -104,8 +103,7 @@ class ConsumerGroup:
 
     @property
     def weight_bytes(self) -> int:
-        members = sum(MEMBER_BYTES + 4 * len(member_id) for member_id in self.members)
-        return members + NAME_BYTES * (self.subscriptions.name_count + len(self.matched))
+        return self.kept_bytes + self.subscriptions.names_bytes
 
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, api_version: int
@@ -176,8 +174,7 @@ class ConsumerGroup:
             description = replace(description, topics=self.subscriptions.same(description.topics))
             self._remember(Member(member_id, description, old.current if old is not None else Current()))
         elif old is not None:
-            self.owners.release(member_id, old.current.assigned)
-            self.owners.release(member_id, old.current.revoking)
+            self._release(old)
             del self.members[member_id]
 
     def hold(self, member_id: str, current: Current) -> None:
@@ -186,37 +183,46 @@ class ConsumerGroup:
         if old is None:
             self._remember(Member(member_id, current=current))
         else:
-            self.owners.release(member_id, old.current.assigned)
-            self.owners.release(member_id, old.current.revoking)
+            self._release(old)
             self.members[member_id] = Member(member_id, old.description, current)
         self.owners.take(member_id, current.assigned)
         self.owners.take(member_id, current.revoking)
+        self.kept_bytes += current_bytes(current)
+
+    def _release(self, member: Member) -> None:
+        self.owners.release(member.id, member.current.assigned)
+        self.owners.release(member.id, member.current.revoking)
+        self.kept_bytes -= current_bytes(member.current)
 
     def aim(self, member_id: str, target: Target | None) -> None:
         """A member shall have something else than before."""
-        if target is None:
-            self.targets.pop(member_id, None)
-        else:
+        self.kept_bytes -= target_bytes(self.targets.pop(member_id, NO_TARGET))
+        if target is not None:
             self.targets[member_id] = target
+            self.kept_bytes += target_bytes(target)
 
     def resolve(self, pattern: str, resolved: Resolved | None) -> None:
         """A pattern matches something else than before, or nobody uses it any more."""
         old = self.patterns.pop(pattern, None)
         if old is not None:
             count(self.matched, old.topics, -1)
+            self.kept_bytes -= pattern_bytes(pattern, old.topics)
             self.patterns_timestamp = max((each.timestamp for each in self.patterns.values()), default=0)
         if resolved is not None:
             self.patterns[pattern] = resolved
             count(self.matched, resolved.topics, 1)
+            self.kept_bytes += pattern_bytes(pattern, resolved.topics)
             self.patterns_timestamp = max(self.patterns_timestamp, resolved.timestamp)
 
     def _remember(self, member: Member) -> None:
         self.members[member.id] = member
+        self.kept_bytes += member_bytes(member)
         self.subscriptions.add(member.description)
         if member.description.instance_id is not None:
             self.static_members[member.description.instance_id] = member.id
 
     def _forget(self, member: Member) -> None:
+        self.kept_bytes -= member_bytes(member)
         self.subscriptions.remove(member.description)
         instance_id = member.description.instance_id
         if instance_id is not None and self.static_members.get(instance_id) == member.id:
@@ -232,7 +238,9 @@ class ConsumerGroup:
             self._check_held(member)
         for pattern, resolved in self.patterns.items():
             again.resolve(pattern, resolved)
-        for name in ("owners", "subscriptions", "static_members", "matched", "patterns_timestamp"):
+        for member_id, target in self.targets.items():
+            again.aim(member_id, target)
+        for name in ("owners", "subscriptions", "static_members", "matched", "patterns_timestamp", "kept_bytes"):
             assert getattr(self, name) == getattr(again, name), name
         assert self.targets.keys() <= self.members.keys()
         assert self.patterns.keys() <= self.subscriptions.patterns.keys()

@@ -34,7 +34,7 @@ from .member import JOINING, Description, Held, Member, MemberState
 from .patterns import is_refresh_due
 from .reconcile import Owned
 from .request import check_request, is_full
-from .steps import advance, assign_if_due, describe
+from .steps import advance, assign_if_due, describe, find_room
 from .target import is_due
 
 WAITING_PART = 10
@@ -91,6 +91,7 @@ def _heartbeat(state: GroupState, request: ConsumerGroupHeartbeatRequest, caller
     changed = describe(draft, before, _described(before.description, request, caller), state, now)
     assign_if_due(draft, state, now)
     member = advance(draft, member_id, state, now, _owned(request), subscription_changed=changed)
+    find_room(draft, member_id, state, now)
 
     response = _response(state, draft.group, member, now)
     if request.member_epoch == JOINING or is_full(request) or member.current.assigned != before.current.assigned:

@@ -13,6 +13,7 @@ from cordwood.wire.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupH
 from .draft import Draft
 from .group import ConsumerGroup
 from .joining import checked_static
+from .loading import cancel_deadlines
 from .member import LEFT, LEFT_FOR_A_WHILE, Member, MemberState
 from .migration import can_downgrade, downgrade
 from .patterns import forget_unused
@@ -66,11 +67,6 @@ def remove(
     for member in members:
         cancel_deadlines(state, group.id, member.id)
     return draft.outcome(*replies)
-
-
-def cancel_deadlines(state: GroupState, group_id: str, member_id: str) -> None:
-    for key in (SessionTimeout, RebalanceTimeout, ClassicJoin, ClassicSync):
-        state.deadlines.cancel(key(group_id, member_id))
 
 
 def _timed_out(state: GroupState, key: MemberTimer, now: Instant) -> Outcome:

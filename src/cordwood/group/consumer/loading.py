@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from cordwood.coordinator.outcome import Outcome
 from cordwood.group.state import GroupState
-from cordwood.group.timers import SessionTimeout
+from cordwood.group.timers import ClassicJoin, ClassicSync, RebalanceTimeout, SessionTimeout
 from cordwood.ids import TopicName
 from cordwood.ports import Instant
 
@@ -18,9 +18,7 @@ def loaded(state: GroupState, now: Instant) -> Outcome:
     for group in _consumer_groups(state):
         group.topics_changed = True
         group.new_topics = True
-        for member in group.members.values():
-            set_session_deadline(state, group.id, member, now)
-            set_rebalance_deadline(state, group.id, member, now)
+        start_deadlines(state, group, now)
     return Outcome()
 
 
@@ -41,6 +39,18 @@ def set_session_deadline(state: GroupState, group_id: str, member: Member, now: 
     own_ms = state.settings_of(group_id).consumer_session_timeout_ms
     timeout_ms = own_ms if classic is None else classic.session_timeout_ms
     state.deadlines.set(SessionTimeout(group_id, member.id), now.mono_ms + timeout_ms)
+
+
+def start_deadlines(state: GroupState, group: ConsumerGroup, now: Instant) -> None:
+    """All members have all their time again."""
+    for member in group.members.values():
+        set_session_deadline(state, group.id, member, now)
+        set_rebalance_deadline(state, group.id, member, now)
+
+
+def cancel_deadlines(state: GroupState, group_id: str, member_id: str) -> None:
+    for key in (SessionTimeout, RebalanceTimeout, ClassicJoin, ClassicSync):
+        state.deadlines.cancel(key(group_id, member_id))
 
 
 def _consumer_groups(state: GroupState) -> Iterator[ConsumerGroup]:

@@ -7,7 +7,7 @@ told to join again, and are served by ``classic_members`` from then on.
 *Down*: when all members that remain speak the classic protocol, the group is a classic group again, and rebalances.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from uuid import UUID
 
 from cordwood.coordinator.outcome import Caller, Outcome
@@ -19,12 +19,13 @@ from cordwood.group.groups import Group
 from cordwood.group.state import GroupState
 from cordwood.group.stored import ClassicMemberMetadata, ClassicProtocol
 from cordwood.ports import Instant
+from cordwood.wire.messages import ConsumerProtocolSubscription
 
 from .draft import Draft
 from .embedded import by_id, decode_assignment, decode_subscription, encode_assignment, spoken_version
 from .group import PROTOCOL_TYPE, ConsumerGroup
-from .loading import set_session_deadline
-from .member import Current, Description, Member
+from .loading import cancel_deadlines, set_session_deadline, start_deadlines
+from .member import Current, Description, Held, Member
 from .records import assignment_epoch_record, current_record, description_record, epoch_record, target_record
 from .subscriptions import NAMES_MAX
 from .topics import metadata_hash
@@ -59,12 +60,18 @@ def upgraded(state: GroupState, group: Group, now: Instant) -> Draft:
         *(current_record(group.id, each.id, each.current) for each in members),
     )
     draft.is_unsettled = group.state is not classic.State.STABLE
+    draft.when_decided(lambda: _release(state, group, draft, now))
+    return draft
+
+
+def _release(state: GroupState, group: ClassicGroup, draft: Draft, now: Instant) -> None:
+    """Whoever waits for the classic group is told to join again, and has a session's time for that."""
     turn = classic.Turn(state, group, now)
     turn.release(Error.REBALANCE_IN_PROGRESS)
     draft.replies += turn.outcome.replies
-    for member in members:
-        set_session_deadline(state, group.id, member, now)
-    return draft
+    for member_id in group.roster.members:
+        if member_id in draft.group.members:  # a static one may have a successor
+            set_session_deadline(state, group.id, draft.group.members[member_id], now)
 
 
 def _check_upgrade(state: GroupState, group: ClassicGroup) -> None:
@@ -82,23 +89,47 @@ def _not_a_consumer_group(group: ClassicGroup, why: str) -> Refused:
 
 
 def _members(state: GroupState, group: ClassicGroup) -> list[Member]:
+    said = {each.id: _subscription(group, each) for each in group.roster.members.values()}
+    held = _held(state, group, said)
+    return [_member(group, each, said[each.id], held[each.id]) for each in group.roster.members.values()]
+
+
+def _subscription(group: ClassicGroup, member: classic.Member) -> ConsumerProtocolSubscription:
+    return decode_subscription(member.metadata(group.protocol) or next(iter(member.protocols.values())))
+
+
+def _held(
+    state: GroupState, group: ClassicGroup, said: Mapping[str, ConsumerProtocolSubscription]
+) -> Mapping[str, Held]:
+    """What each member has: what it was assigned, and what it said it had when it joined.
+
+    The latter counts where nothing is assigned, as after a generation that came to nothing: a cooperative consumer
+    reads on meanwhile. Should two claim a partition, it is the first one's.
+    """
+    assigned = [(each.id, _assigned(group, each)) for each in group.roster.members.values()]
+    newest_first = sorted(said, key=lambda member_id: -said[member_id].generation_id)
+    owned = [(each, {part.topic: part.partitions for part in said[each].owned_partitions}) for each in newest_first]
     taken: set[tuple[UUID, int]] = set()
-    return [_member(state, group, each, taken) for each in group.roster.members.values()]
+    held: dict[str, dict[UUID, dict[int, int]]] = {member_id: {} for member_id in said}
+    for member_id, named in (*assigned, *owned):
+        for topic_id, partitions in by_id(named, state.image).items():
+            for partition in partitions:
+                if (topic_id, partition) not in taken:
+                    taken.add((topic_id, partition))
+                    held[member_id].setdefault(topic_id, {})[partition] = group.generation
+    return held
 
 
-def _member(state: GroupState, group: ClassicGroup, member: classic.Member, taken: set[tuple[UUID, int]]) -> Member:
-    """*taken* are the partitions of the members before it: should two claim one, it is the first one's."""
-    subscription = decode_subscription(member.metadata(group.protocol) or next(iter(member.protocols.values())))
+def _assigned(group: ClassicGroup, member: classic.Member) -> dict[str, list[int]]:
     assignment = decode_assignment(member.assignment)
     if assignment.user_data:
         raise _not_a_consumer_group(group, "its members have an assignor of their own")
-    named = {each.topic: each.partitions for each in assignment.assigned_partitions}
-    assigned: dict[UUID, dict[int, int]] = {}
-    for topic_id, partitions in by_id(named, state.image).items():
-        for partition in partitions:
-            if (topic_id, partition) not in taken:
-                taken.add((topic_id, partition))
-                assigned.setdefault(topic_id, {})[partition] = group.generation
+    return {each.topic: each.partitions for each in assignment.assigned_partitions}
+
+
+def _member(
+    group: ClassicGroup, member: classic.Member, subscription: ConsumerProtocolSubscription, held: Held
+) -> Member:
     description = Description(
         instance_id=member.instance_id,
         rack_id=subscription.rack_id or None,
@@ -108,7 +139,7 @@ def _member(state: GroupState, group: ClassicGroup, member: classic.Member, take
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         classic=classic_metadata(member.session_timeout_ms, member.protocols),
     )
-    return Member(member.id, description, Current(group.generation, group.generation, assigned=assigned))
+    return Member(member.id, description, Current(group.generation, group.generation, assigned=held))
 
 
 def classic_metadata(session_timeout_ms: int, protocols: dict[str, bytes]) -> ClassicMemberMetadata:
@@ -159,7 +190,7 @@ def downgrade(
     group = ClassicGroup.of_members(
         consumer_group.id,
         consumer_group.epoch,
-        [_classic_member(state, consumer_group, each) for each in consumer_group.members.values()],
+        [_classic_member(state, each) for each in consumer_group.members.values()],
         now,
         PROTOCOL_TYPE,
     )
@@ -167,6 +198,8 @@ def downgrade(
     turn.outcome.records += [*original.tombstones(), group.propose()]
     turn.outcome.replies += replies
     state.groups[group.id] = group
+    for member_id in (*original.members, *consumer_group.members):
+        cancel_deadlines(state, group.id, member_id)
     classic.start_sessions(turn)
     if rebalance:
         classic.prepare(turn, "no member speaks the consumer protocol any more")
@@ -177,11 +210,13 @@ def downgrade(
 def _undo(turn: classic.Turn, original: ConsumerGroup, refusal: Refused) -> None:
     turn.forget()
     turn.state.groups[original.id] = original
+    start_deadlines(turn.state, original, turn.now)
     for caller, _ in turn.outcome.replies:
         caller.refuse(refusal)
 
 
-def _classic_member(state: GroupState, group: ConsumerGroup, member: Member) -> classic.Member:
+def _classic_member(state: GroupState, member: Member) -> classic.Member:
+    """It is assigned what it has. It shall have nothing else, or the group rebalances."""
     description = member.description
     assert description.classic is not None
     protocols = {each.name: each.metadata for each in description.classic.supported_protocols}
@@ -193,5 +228,14 @@ def _classic_member(state: GroupState, group: ConsumerGroup, member: Member) -> 
         rebalance_timeout_ms=description.rebalance_timeout_ms,
         session_timeout_ms=description.classic.session_timeout_ms,
         protocols=protocols,
-        assignment=encode_assignment(group.target(member.id), state.image, spoken_version(protocols.values())),
+        assignment=encode_assignment(_has(member.current), state.image, spoken_version(protocols.values())),
     )
+
+
+def _has(current: Current) -> dict[UUID, set[int]]:
+    """It may still read what it was told to give up."""
+    has: dict[UUID, set[int]] = {}
+    for held in (current.assigned, current.revoking):
+        for topic_id, partitions in held.items():
+            has.setdefault(topic_id, set()).update(partitions)
+    return has

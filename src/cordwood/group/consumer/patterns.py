@@ -43,21 +43,20 @@ def is_refresh_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
     if group.patterns_to_refresh:
         return True
     age_ms = now_ms - group.patterns_timestamp
-    return age_ms > interval_ms or (group.new_topics and age_ms > REFRESH_INTERVAL_MIN_MS)
+    is_future = age_ms < 0  # the clock went back, who knows how far
+    return is_future or age_ms > interval_ms or (group.new_topics and age_ms > REFRESH_INTERVAL_MIN_MS)
 
 
 def refresh(draft: Draft, image: MetadataImage, now_ms: int) -> bool:
     """Look for the topics of patterns, of some at each heartbeat until all are done. Has one others than before?"""
-    if not draft.original.patterns_to_refresh:
-        draft.looks_for_topics(draft.group.subscriptions.patterns)
     before = dict(draft.group.patterns)
     for text in draft.next_patterns(REFRESHED_AT_ONCE):
         if text not in draft.group.subscriptions.patterns:
             continue
         try:
             _resolve(draft, text, image, now_ms)
-        except Refused:
-            continue  # another broker may have taken a pattern that is too much here; it stays as it was resolved there
+        except Refused:  # another broker may have taken a pattern that is too much here
+            _keep(draft, text, now_ms)
     return any(
         before.get(text) is None or before[text].topics != now.topics for text, now in draft.group.patterns.items()
     )
@@ -66,3 +65,9 @@ def refresh(draft: Draft, image: MetadataImage, now_ms: int) -> bool:
 def _resolve(draft: Draft, text: str, image: MetadataImage, now_ms: int) -> None:
     topics = compile_pattern(text).resolve(image.topics)
     draft.write(pattern_record(draft.group.id, text, topics, now_ms))
+
+
+def _keep(draft: Draft, text: str, now_ms: int) -> None:
+    """A pattern matches what it did, and need not be looked at soon again."""
+    known = draft.group.patterns.get(text)
+    draft.write(pattern_record(draft.group.id, text, () if known is None else known.topics, now_ms))

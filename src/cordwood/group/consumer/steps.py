@@ -7,7 +7,6 @@ from cordwood.group.timers import RebalanceTimeout
 from cordwood.ports import Instant
 
 from .draft import Draft
-from .group import MEMBER_BYTES, NAME_BYTES
 from .member import Description, Member, MemberState
 from .patterns import change_pattern, is_refresh_due, refresh
 from .reconcile import Goal, Owned, reconcile
@@ -24,7 +23,6 @@ def describe(draft: Draft, before: Member, description: Description, state: Grou
     """
     old = before.description
     if before.id not in draft.group.members or description != old:
-        state.memory.admit(_growth_bytes(draft, before, description), now)
         draft.write(description_record(draft.group.id, before.id, description))
         _check_names(draft)
     changed = description.topics != old.topics or description.pattern != old.pattern
@@ -34,13 +32,20 @@ def describe(draft: Draft, before: Member, description: Description, state: Grou
     return changed
 
 
-def _growth_bytes(draft: Draft, before: Member, description: Description) -> int:
-    """By how much more memory groups would take."""
-    group = draft.group
-    group_bytes = 0 if group.members else GROUP_BYTES + 4 * len(group.id)
-    member_bytes = 0 if before.id in group.members else MEMBER_BYTES + 4 * len(before.id)
-    names = 0 if description.topics in group.subscriptions.wishes else len(description.topics)
-    return group_bytes + member_bytes + NAME_BYTES * names
+def find_room(draft: Draft, member_id: str, state: GroupState, now: Instant) -> None:
+    """``Refused`` if there is no memory for what a new member brings, or a known one says anew.
+
+    Partitions that members are given who have said nothing new are theirs in any case.
+    """
+    group_bytes = 0 if draft.original.members else GROUP_BYTES + 4 * len(draft.group.id)
+    growth_bytes = group_bytes + draft.group.weight_bytes - draft.original.weight_bytes
+    if growth_bytes <= 0:
+        return
+    known = draft.original.members.get(member_id)
+    if known is None or known.description != draft.group.members[member_id].description:
+        state.memory.admit(growth_bytes, now)
+    else:
+        state.memory.add(growth_bytes)
 
 
 def _check_names(draft: Draft) -> None:
@@ -87,7 +92,7 @@ def advance(
         return member
     draft.write(current_record(group.id, member_id, following))
     member = draft.group.members[member_id]
-    set_rebalance_deadline(state, group.id, member, now)
+    draft.when_decided(lambda: set_rebalance_deadline(state, group.id, member, now))
     return member
 
 

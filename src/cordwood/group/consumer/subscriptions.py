@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .member import Description
+from .weight import names_bytes
 
 NAMES_MAX = 100_000
 """Names that the members of a group may subscribe to. Members who all want the same count once."""
@@ -27,6 +28,8 @@ class Subscriptions:
     assignors: dict[str, int] = field(default_factory=dict)
     classic_protocols: dict[str, int] = field(default_factory=dict)
     classic_members: int = 0
+    names_bytes: int = 0
+    """What the names take in memory."""
 
     def copy(self) -> "Subscriptions":
         return Subscriptions(
@@ -36,6 +39,7 @@ class Subscriptions:
             self.assignors.copy(),
             self.classic_protocols.copy(),
             self.classic_members,
+            self.names_bytes,
         )
 
     def add(self, description: Description) -> None:
@@ -57,10 +61,13 @@ class Subscriptions:
 
     def _count_wish(self, topics: frozenset[str], step: int) -> None:
         wish = self.wishes.get(topics, Wish(topics, 0))
+        if not wish.members:
+            self.names_bytes += names_bytes(topics)
         if wish.members + step:
             self.wishes[topics] = Wish(wish.topics, wish.members + step)
         else:
             del self.wishes[topics]
+            self.names_bytes -= names_bytes(topics)
 
     def same(self, topics: frozenset[str]) -> frozenset[str]:
         """The same names as others have, where others want the same: thousands of them are kept once."""

@@ -17,11 +17,11 @@ from .topics import existing
 
 
 def is_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
-    """Shall there be a new target assignment now?"""
+    """Shall there be a new target assignment now? A clock that went back must not hold it up."""
     if group.epoch <= group.assignment_epoch:
         return False
     made_at_ms = group.assignment_timestamp
-    return made_at_ms == 0 or interval_ms == 0 or now_ms >= made_at_ms + interval_ms
+    return made_at_ms == 0 or not made_at_ms <= now_ms < made_at_ms + interval_ms
 
 
 def assign(draft: Draft, image: MetadataImage, assignors: Sequence[str], now_ms: int) -> None:
