@@ -157,7 +157,11 @@ def _rows(project: Project, flow: str) -> int:
 
 @pytest.mark.xdist_group("spark-pipeline")
 @pytest.mark.timeout(400)
-def test_the_example_runs_and_goes_on_and_says_what_is_wrong(orders: Kafka, tmp_path: Path) -> None:
+def test_the_example_runs_and_goes_on_and_says_what_is_wrong(
+    orders: Kafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Two short lives of Spark: the better compiler would never pay.
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     assert main(["pipeline", "init", str(tmp_path / "shop"), "--bootstrap", orders.bootstrap]) == 0
     project = Project.open(str(tmp_path / "shop"))
     options = [str(project.root), "--master", "local[2]"]
