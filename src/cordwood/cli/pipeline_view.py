@@ -109,16 +109,19 @@ class View:
         now_s = time.monotonic()
         if self._session == journal.STARTING:
             return f"starting Spark, {now_s - self._started_s:.0f} s"
-        if self._status.run != journal.RUNNING:
-            return (
-                "up to date; waiting for records (Ctrl-C ends)"
-                if self._status.run != journal.FAILED
-                else "waiting to try again"
-            )
-        if self._catchup.total:
-            return self._catchup.text(now_s - self._run_s)
+        if self._status.run == journal.RUNNING:
+            return self._run_text(now_s - self._run_s)
+        if not self.watch or self._session == journal.STOPPED:
+            return "stopping Spark"
+        if self._status.run == journal.FAILED:
+            return "waiting to try again (Ctrl-C ends)"
+        return "up to date; waiting for records (Ctrl-C ends)"
+
+    def _run_text(self, elapsed_s: float) -> str:
+        if self._catchup.done < self._catchup.total:
+            return self._catchup.text(elapsed_s)
         busy = [flow.name for flow in self._status.flows.values() if flow.state == journal.RUNNING]
-        return f"running {', '.join(busy) or 'the pipeline'}, {now_s - self._run_s:.0f} s"
+        return f"running {', '.join(busy) or 'the pipeline'}, {elapsed_s:.0f} s"
 
     def _clear(self) -> None:
         if self._visible:

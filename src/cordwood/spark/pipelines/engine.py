@@ -29,7 +29,6 @@ from .status import latest_offsets
 from .worker import FINISH, Order
 
 _FLOW = re.compile(r"Flow (\S+) (?:is|has) ([A-Z_]+)")
-_STATES: Final = {"COMPLETED": journal.COMPLETED, "FAILED": journal.FAILED, "STOPPED": journal.STOPPED}
 _SERVICE: Final = "org.apache.spark.sql.connect.service.SparkConnectService$"
 CLOSE_S: Final = 15.0
 _RETRY_S: Final = (5.0, 10.0, 30.0, 60.0)
@@ -185,7 +184,7 @@ class Engine:
             self._failures.append(f"{flow}: {text}")
             self._say(journal.FLOW, journal.FAILED, flow=flow, text=text)
         elif found := _FLOW.match(message):
-            self._say(journal.FLOW, _STATES.get(found[2], journal.RUNNING), flow=short_name(found[1]))
+            self._say(journal.FLOW, found[2].lower(), flow=short_name(found[1]))
 
 
 def session_settings(project: Project, order: Order) -> dict[str, str]:
