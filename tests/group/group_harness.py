@@ -1,7 +1,7 @@
 """The group machine without broker and log: a test calls handlers and gets answers, all in one call.
 
 Records are encoded, kept and applied in the order of the outcomes. ``reload`` makes a new machine of them, the way a
-restart does; ``fail_next_write`` refuses the next outcome that has records.
+restart does, after some of them were compacted; ``fail_next_write`` refuses the next outcome that has records.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,10 @@ from cordwood.group.machine import GroupMachine
 from cordwood.group.state import GroupState
 from cordwood.ids import NodeId, TopicId, TopicName
 from cordwood.ports import Instant
+from cordwood.wire import Encoded
 
 R = TypeVar("R")
+Stored = tuple[bytes, bytes | None]
 Handler = Callable[[GroupState, Any, "Asker", Instant], Outcome]
 
 
@@ -34,7 +36,7 @@ class Asker:
 
     def reply(self, response: object, /) -> None:
         assert not self.answers, "answered twice"
-        self.answers.append(response)
+        self.answers.append(response.message if isinstance(response, Encoded) else response)
 
     def refuse(self, refusal: Refused, /) -> None:
         self.reply(refusal)
@@ -59,9 +61,10 @@ class GroupHarness:
         self.config = BrokerConfig.parse({name.replace("_", "."): str(value) for name, value in settings.items()})
         self.image = MetadataImage()
         self.random = Random(7)
+        self._compaction = Random(8)
         self.logger = Lines()
         self.now = START
-        self.stored: list[tuple[bytes, bytes | None]] = []
+        self.stored: list[Stored] = []
         self._write_error: Refused | None = None
         self.machine = self._new_machine()
 
@@ -132,12 +135,20 @@ class GroupHarness:
     def reloaded(self) -> GroupMachine:
         """Another machine of the same records, before it serves."""
         machine = self._new_machine()
-        for key, value in self.stored:
+        for key, value in self._compacted():
             record = machine.decode(key, value)
             if record is not None:
                 machine.apply(record)
         machine.check()
         return machine
+
+    def _compacted(self) -> list[Stored]:
+        """The records as a cleaner leaves them that got to some place, and to another one with tombstones."""
+        cleaned_to = self._compaction.choice([0, self._compaction.randint(0, len(self.stored)), len(self.stored)])
+        dropped_to = self._compaction.randint(0, cleaned_to)
+        newest = {key: place for place, (key, _) in enumerate(self.stored[:cleaned_to])}
+        kept = [place for place in newest.values() if place >= dropped_to or self.stored[place][1] is not None]
+        return [*(self.stored[place] for place in sorted(kept)), *self.stored[cleaned_to:]]
 
     def topic(self, name: str, partitions: int = 1) -> TopicId:
         """Let the metadata have a topic with so many partitions."""

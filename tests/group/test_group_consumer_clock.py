@@ -4,6 +4,7 @@ import pytest
 
 from cordwood.errors import Error, Refused
 from cordwood.group.consumer import ConsumerGroup, patterns, target
+from cordwood.ids import TopicName
 from cordwood.ports import Instant
 from group.consumer_members import TestMember, group_of, settle
 from group.group_harness import GroupHarness
@@ -37,7 +38,7 @@ def test_patterns_are_looked_at_after_the_clock_was_set(jump_ms: int) -> None:
     settle(harness, member)
     turn_clock(harness, jump_ms)
     harness.topic("t2")
-    for outcome in harness.machine.topics_changed(["t2"], harness.now):
+    for outcome in harness.machine.topics_changed([TopicName("t2")], harness.now):
         harness.finish(outcome)
     settle(harness, member)
     assert len(member.told) == 2

@@ -202,9 +202,14 @@ class Offsets(RuleBasedStateMachine):
 
 
 def picture(state: GroupState) -> object:
-    """All that the log must bring back."""
+    """All that the log must bring back. A compacted log says nothing of a group that only had offsets, and has none."""
+    with_offsets = set(state.offsets.groups())
     return (
-        {group_id: (group.type, group.state_name, group.protocol_type) for group_id, group in state.groups.items()},
+        {
+            group_id: (group.type, group.state_name, group.protocol_type)
+            for group_id, group in state.groups.items()
+            if group_id in with_offsets or group.protocol_type
+        },
         {
             group_id: {topic: dict(found) for topic, found in state.offsets.topics(group_id).items()}
             for group_id in state.offsets.groups()
