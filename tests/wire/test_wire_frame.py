@@ -9,6 +9,7 @@ from cordwood.ports import Chunk, FileSlice
 from cordwood.wire import (
     APIS,
     Api,
+    Encoded,
     decoder,
     encode,
     read_correlation_id,
@@ -81,6 +82,17 @@ def test_a_response_is_read_as_it_was_written(api: Api) -> None:
 
 def test_a_response_without_records_is_one_chunk() -> None:
     assert len(response_frame(correlation_id=1, api_key=12, api_version=4, message=HeartbeatResponse())) == 1
+
+
+@pytest.mark.parametrize("version", [0, 4])  # with the header's old and new shape
+def test_a_remembered_answer_is_the_same_on_the_wire(version: int) -> None:
+    answer = HeartbeatResponse(error_code=27)
+    remembered = Encoded(answer, version, encode(answer, version))
+    frames = [
+        response_frame(correlation_id=7, api_key=12, api_version=version, message=message)
+        for message in (answer, remembered)
+    ]
+    assert frames[0] == frames[1]
 
 
 def test_api_versions_is_answered_with_the_oldest_header() -> None:

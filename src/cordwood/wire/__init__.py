@@ -7,6 +7,7 @@ peer sends, decoding them takes memory in proportion to them and raises ``Protoc
 
 from .compiler import decode, decoder, encode, encoder
 from .frame import (
+    Encoded,
     RequestHead,
     read_correlation_id,
     read_request,
@@ -23,6 +24,7 @@ __all__ = [
     "API_BY_NAME",
     "NO_UUID",
     "Api",
+    "Encoded",
     "Records",
     "RequestHead",
     "decode",

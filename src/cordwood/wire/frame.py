@@ -136,9 +136,20 @@ def _too_long(cls: type, version: int, surplus: int) -> ProtocolError:
     return ProtocolError(f"{cls.__name__} v{version}: {surplus} bytes too many")
 
 
+class Encoded(NamedTuple):
+    """A response and its bytes in one version: for one that is given again and again, by whoever remembers it."""
+
+    message: object
+    api_version: int
+    body: bytes
+
+
 def response_frame(*, correlation_id: int, api_key: int, api_version: int, message: object) -> list[Chunk]:
     """A response, ready to be written: size, header, body."""
     cls, encode, header = _response_writer(api_key, api_version)
+    if type(message) is Encoded:
+        assert message.api_version == api_version
+        return [header.pack(header.size - _SIZE.size + len(message.body), correlation_id) + message.body]
     assert isinstance(message, cls)
     chunks = encode(message)
     size = header.size - _SIZE.size + _length(chunks)

@@ -10,6 +10,10 @@ A commit whose records do not fit into one batch is refused as a whole, with INV
 for it. (Kafka 4 has UNKNOWN_SERVER_ERROR, which tells a person nothing.)
 """
 
+from collections.abc import Sequence
+from functools import lru_cache
+from uuid import UUID
+
 from cordwood.cluster.image import MetadataImage, TopicInfo
 from cordwood.coordinator.outcome import Caller, Outcome, StateRecord
 from cordwood.errors import Error, Refused
@@ -20,6 +24,7 @@ from cordwood.group.state import GroupState
 from cordwood.group.stored_offsets import OffsetCommitKey
 from cordwood.ids import TopicId, TopicName
 from cordwood.ports import Instant
+from cordwood.wire import Encoded, encode
 from cordwood.wire.messages import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -31,6 +36,8 @@ from cordwood.wire.messages import (
 from cordwood.wire.types import NO_UUID
 
 TOPIC_IDS_SINCE = 10
+NO_ERROR = 0
+REMEMBERED_ANSWERS = 4096
 GROUP_ID_NOT_FOUND_SINCE = 9
 RETENTION_UNCHOSEN = -1
 TIMESTAMP_MAX = (1 << 63) - 1
@@ -41,6 +48,8 @@ RECORD_BYTES_LEAST = 40
 LOOKED_AT_FROM_BYTES = 4096
 """Fewer than these are left to the log to refuse: to know its limit takes longer than to make the records."""
 
+_new = tuple.__new__  # makes a named tuple in a third of the time
+
 
 def commit(state: GroupState, request: OffsetCommitRequest, caller: Caller, now: Instant) -> Outcome:
     """What comes of it gathers, unless it makes a group: that must be there for whoever comes next."""
@@ -48,33 +57,30 @@ def commit(state: GroupState, request: OffsetCommitRequest, caller: Caller, now:
     group = state.groups.get(group_id)
     check: CheckPartition | None = None
     is_checked = False
-    topics: list[OffsetCommitResponseTopic] = []
     records: list[StateRecord] = []
+    errors: list[int] = []
     size = 0
     for topic in request.topics:
         found = _find(state.image, topic, version)
-        answers: list[OffsetCommitResponsePartition] = []
-        topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
         for asked in topic.partitions:
             index, note = asked.partition_index, asked.committed_metadata or ""
-            answered = OffsetCommitResponsePartition(partition_index=index)
-            answers.append(answered)
             if found is None or not 0 <= index < len(found.partitions):
-                answered.error_code = _unknown(found, version)
+                errors.append(_unknown(found, version))
                 continue
             if not is_checked:
                 is_checked, check = True, _check_group(state, group, request, version, now)
             if note and _is_too_long(note, state.config.offset_metadata_max_bytes):
-                answered.error_code = Error.OFFSET_METADATA_TOO_LARGE
+                errors.append(Error.OFFSET_METADATA_TOO_LARGE)
                 continue
             if check is not None:
                 check(found.name, found.id, index)
+            errors.append(NO_ERROR)
             size += len(group_id) + len(found.name) + len(note) + RECORD_BYTES_LEAST
             if size > LOOKED_AT_FROM_BYTES and size > state.batch_bytes_max:
                 raise Refused(Error.INVALID_COMMIT_OFFSET_SIZE, "These offsets do not fit into one batch.")
-            key = OffsetCommitKey(group_id, found.name, index)
-            records.append(StateRecord(key, _offset(request, found, asked, note, now)))
-    return Outcome(records, [(caller, OffsetCommitResponse(topics=topics))], None, group is not None)
+            key = _new(OffsetCommitKey, (group_id, found.name, index))
+            records.append(_new(StateRecord, (key, _offset(request, found, asked, note, now))))
+    return Outcome(records, [(caller, _answer(request, version, errors))], None, group is not None)
 
 
 def refused_commit(
@@ -83,24 +89,46 @@ def refused_commit(
     """The answer to a commit that was refused: whatever is known has that error."""
     is_too_large = refusal.error is Error.RECORD_LIST_TOO_LARGE
     error = Error.INVALID_COMMIT_OFFSET_SIZE if is_too_large else refusal.error
-    return OffsetCommitResponse(topics=[_refused_topic(image, topic, version, error) for topic in request.topics])
+    errors: list[int] = []
+    for topic in request.topics:
+        found = _find(image, topic, version)
+        known = range(len(found.partitions) if found is not None else 0)
+        errors += [error if asked.partition_index in known else _unknown(found, version) for asked in topic.partitions]
+    return _response(request, errors)
 
 
-def _refused_topic(
-    image: MetadataImage, topic: OffsetCommitRequestTopic, version: int, error: Error
-) -> OffsetCommitResponseTopic:
-    found = _find(image, topic, version)
-    known = range(len(found.partitions) if found is not None else 0)
-    indexes = [asked.partition_index for asked in topic.partitions]
-    return OffsetCommitResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partitions=[
-            OffsetCommitResponsePartition(
-                partition_index=index, error_code=error if index in known else _unknown(found, version)
+def _answer(request: OffsetCommitRequest, version: int, errors: Sequence[int]) -> OffsetCommitResponse | Encoded:
+    """Most commits are of one partition and go well: what to say then is remembered, which saves 2 of 15 µs."""
+    if errors == [NO_ERROR] and len(request.topics) == 1:
+        (topic,) = request.topics
+        return _fine(version, topic.name, topic.topic_id.int, topic.partitions[0].partition_index)
+    return _response(request, errors)
+
+
+@lru_cache(REMEMBERED_ANSWERS)
+def _fine(version: int, name: str, topic_id: int, index: int) -> Encoded:
+    topic = OffsetCommitResponseTopic(
+        name=name, topic_id=UUID(int=topic_id), partitions=[OffsetCommitResponsePartition(partition_index=index)]
+    )
+    response = OffsetCommitResponse(topics=[topic])
+    return Encoded(response, version, encode(response, version))
+
+
+def _response(request: OffsetCommitRequest, errors: Sequence[int]) -> OffsetCommitResponse:
+    """The answer with these errors, in the order of the request's partitions."""
+    following = iter(errors)
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(partition_index=asked.partition_index, error_code=next(following))
+                    for asked in topic.partitions
+                ],
             )
-            for index in indexes
-        ],
+            for topic in request.topics
+        ]
     )
 
 
@@ -148,6 +176,5 @@ def _offset(
     if request.retention_time_ms != RETENTION_UNCHOSEN:
         expire_timestamp = min(now.wall_ms + request.retention_time_ms, TIMESTAMP_MAX)
         topic_id = TopicId(NO_UUID)  # a record has either, see ``stored_offsets``
-    return CommittedOffset(
-        asked.committed_offset, asked.committed_leader_epoch, note, now.wall_ms, expire_timestamp, topic_id
-    )
+    offset, leader_epoch = asked.committed_offset, asked.committed_leader_epoch
+    return _new(CommittedOffset, (offset, leader_epoch, note, now.wall_ms, expire_timestamp, topic_id))
