@@ -63,6 +63,7 @@ def state_record(key: object, value: object | None) -> Stored:
 def loaded_with(*stored: Stored) -> Harness:
     """A broker that finds these in its log, beside a group in another shard."""
     harness = Harness(offsets_topic_num_partitions=PARTITIONS, group_initial_rebalance_delay_ms=0)
+    harness.topic("t")
     client = harness.connect()
     client.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 6, FindCoordinatorResponse)
     harness.advance(20)

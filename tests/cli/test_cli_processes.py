@@ -43,7 +43,10 @@ def _with_records(broker: Broker, topic: str, count: int) -> None:
 def test_ctrl_c_is_the_usual_way_to_end_a_consumer(broker: Broker) -> None:
     _with_records(broker, "interrupted", 1)
     command = [*CORDWOOD, "consume", "interrupted", "--bootstrap", broker.bootstrap]
+    # Where the tests run in the background they ignore Ctrl-C, and so would what they start.
+    listening = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        signal.signal(signal.SIGINT, listening)
         assert process.stdout is not None
         assert process.stdout.readline() == "0\n"
         process.send_signal(signal.SIGINT)
