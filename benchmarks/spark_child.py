@@ -93,13 +93,17 @@ def _count(session: "SparkSession", kind: str, options: dict[str, str]) -> int:
 
 def _workers_peak_bytes() -> int:
     """Workers stay when their tasks are done, and Linux knows the most that each of them had."""
-    workers = [
-        process
-        for process in psutil.Process(os.getpid()).children(recursive=True)
-        if process.cmdline()[-1:] == [WORKER]
-    ]
+    children = psutil.Process(os.getpid()).children(recursive=True)
+    workers = [process for process in children if _is_worker(process)]
     assert workers, "Spark keeps its workers"
     return max(map(_peak_bytes, workers))
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    try:
+        return process.cmdline()[-1:] == [WORKER]
+    except psutil.Error:  # it ended, as those do that only plan
+        return False
 
 
 def _peak_bytes(process: psutil.Process) -> int:

@@ -37,7 +37,7 @@ def spark_rows(clients: Clients, processes: Processes, spark: Spark, scale: Scal
         ReadRow(clients, spark, scale.spark_records, scale.spark_warm_ups),
         StreamRow(clients, spark, scale.spark_records, scale.spark_warm_ups),
         WriteRow(spark, scale.spark_rows, scale.spark_warm_ups),
-        TrickleRow(clients, spark, scale.spark_trickle_batches),
+        TrickleRow(clients, spark, scale.spark_trickle_batches, scale.spark_warm_ups),
     ]
 
 

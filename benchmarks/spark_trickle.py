@@ -34,6 +34,7 @@ class TrickleRow:
     clients: Clients
     spark: Spark
     batches: int
+    warm_ups: int
     key: str = "spark-trickle"
     title: str = "Spark streams 8 rows a batch"
     metrics: Sequence[Metric] = (BATCH_FOUR, BATCH_ONE)
@@ -44,6 +45,8 @@ class TrickleRow:
         for partitions in TOPICS.values():
             topic = self._topic(partitions)
             fill(broker, self.clients, topic, records, partitions=partitions, batch_bytes=1024)
+        for _ in range(self.warm_ups):
+            self.measure(broker)
 
     def measure(self, broker: Broker) -> Mapping[str, float]:
         return {name: self._median_ms(broker, self._topic(partitions)) for name, partitions in TOPICS.items()}
