@@ -148,7 +148,11 @@ def test_a_request_leaves_no_cycle_of_references(clients: Clients, action: Calla
     clients.metadata()  # the broker is done with what came before
     gc.collect()
     ours = Counter(type(left).__qualname__ for left in gc.garbage if type(left).__module__.startswith("cordwood"))
-    functions = [left.__qualname__ for left in gc.garbage if getattr(left, "__module__", "").startswith("cordwood")]
+    functions = [
+        getattr(left, "__qualname__", type(left).__qualname__)
+        for left in gc.garbage
+        if str(getattr(left, "__module__", "")).startswith("cordwood")
+    ]
     assert not ours, functions
 
 
