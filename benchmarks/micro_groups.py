@@ -88,8 +88,8 @@ class Core:
                 assert isinstance(data, bytes)
                 self.answers[int(effect.connection)] = memoryview(data)[4:]
             elif isinstance(effect, WriteMetadata):
-                nodes = self._store.multi(effect.operations)
-                self._do(self._broker.metadata_written(effect.token, nodes, NOW))
+                change = self._store.multi(effect.operations)
+                self._do(self._broker.metadata_written(effect.token, change, NOW))
             elif isinstance(effect, Linger) and not self.lingers:
                 self.linger()
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cordwood.ids import ConnectionId
+from cordwood.ids import ConnectionId, LinkId
 from cordwood.ports import Chunk, StoreOp, Syncable
 
 
@@ -64,4 +64,28 @@ class Linger:
     """Let all that has arrived by now come in first; answer with ``lingered``."""
 
 
-Effect = Send | Close | WriteMetadata | Sync | Remove | Compact | Linger
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """Connect to another broker; answer with ``link_up`` or ``link_lost``."""
+
+    link: LinkId
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transmit:
+    """Put these bytes on a link that is up. What comes back is ``link_received``, a frame at a time."""
+
+    link: LinkId
+    chunks: list[Chunk]
+
+
+@dataclass(frozen=True, slots=True)
+class HangUp:
+    """End a link, whether it is up or not yet. Nothing more is heard of it."""
+
+    link: LinkId
+
+
+Effect = Send | Close | WriteMetadata | Sync | Remove | Compact | Linger | Dial | Transmit | HangUp

@@ -8,6 +8,7 @@ TopicName = NewType("TopicName", str)
 TopicId = NewType("TopicId", UUID)
 ProducerId = NewType("ProducerId", int)
 ConnectionId = NewType("ConnectionId", int)
+LinkId = NewType("LinkId", int)
 
 NO_TOPIC_ID = TopicId(UUID(int=0))
 NO_PRODUCER_ID = ProducerId(-1)

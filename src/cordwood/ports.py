@@ -6,6 +6,7 @@ kinds pass the same conformance tests.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -99,10 +100,11 @@ class Disk(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """A store operation: a new node. Parents come into being with it."""
+    """A store operation: a new node, and its parents. An *ephemeral* one goes with its maker's session."""
 
     path: str
     data: bytes
+    ephemeral: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +143,43 @@ class Node(NamedTuple):
     version: int
 
 
+class MetadataChange(NamedTuple):
+    """What became of the store's nodes: first some went, with all below them, then these are as they now are."""
+
+    nodes: Sequence[Node] = ()
+    deleted: Sequence[str] = ()
+
+
+class SessionState(Enum):
+    """How this broker stands with a metadata store that others share."""
+
+    ALIVE = "alive"
+    SUSPENDED = "suspended"
+    """Not connected now, but the store may still hold the session."""
+    LOST = "lost"
+    """The store has ended the session, or must have by now: what was ephemeral is gone."""
+
+
+class LinkLoss(Enum):
+    """Why a connection to another broker is not there."""
+
+    REFUSED = "refused"
+    """Nobody listens there: the process is gone."""
+    CLOSED = "closed"
+    UNREACHABLE = "unreachable"
+
+
 class MetadataStore(Protocol):
     """A small tree of versioned nodes, shaped like ZooKeeper's: all or none of a ``multi`` happens, durably."""
 
     def load(self) -> Iterable[Node]:
         """Every node, parents before children."""
 
-    def multi(self, operations: Sequence[StoreOp], /) -> list[Node]:
-        """Do all of it or raise ``StoreConflict``; the nodes created and set come back with their new versions."""
+    def multi(self, operations: Sequence[StoreOp], /) -> MetadataChange:
+        """Do all of it or raise ``StoreConflict``; what has changed comes back, with the new versions.
+
+        A store that tells of all changes as they happen, others' and one's own, tells of this one that way alone.
+        """
 
     def close(self) -> None: ...
 

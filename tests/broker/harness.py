@@ -17,7 +17,7 @@ from cordwood.effects import Close, Compact, Effect, Linger, Remove, Send, Sync,
 from cordwood.errors import CordwoodError, CorruptData, Error, StorageError, StoreConflict
 from cordwood.ids import ConnectionId, TopicName
 from cordwood.partition.partition import Partition
-from cordwood.ports import Chunk, FileSlice, Instant, Node
+from cordwood.ports import Chunk, FileSlice, Instant, MetadataChange
 from cordwood.record.batch import batches
 from cordwood.record.build import Record, build, records
 from cordwood.sim.disk import SimDisk
@@ -257,13 +257,13 @@ class Harness:
 
     def _write(self, effect: WriteMetadata) -> None:
         try:
-            nodes = self._multi(effect)
+            change = self._multi(effect)
         except CordwoodError as error:
             self.execute(self.broker.metadata_refused(effect.token, error, self.now))
             return
-        self.execute(self.broker.metadata_written(effect.token, nodes, self.now))
+        self.execute(self.broker.metadata_written(effect.token, change, self.now))
 
-    def _multi(self, effect: WriteMetadata) -> list[Node]:
+    def _multi(self, effect: WriteMetadata) -> MetadataChange:
         if self.store_error is not None:
             raise self.store_error
         if self.conflicts:

@@ -135,7 +135,6 @@ def test_a_plan_made_again_may_refuse_or_be_needless() -> None:
 def test_every_attempt_has_a_token_of_its_own() -> None:
     operations: list[StoreOp] = [Create("/a", b""), Delete("/b")]
     proposed = Proposed(operations, operations)
-    assert proposed.proposals.deleted_by(1) == ["/b"]
     proposed.proposals.refused(1, StoreConflict("changed"), proposed.effects)
     assert proposed.effects == [WriteMetadata(1, operations), WriteMetadata(2, operations)]
     proposed.proposals.accepted(2)

@@ -25,7 +25,7 @@ from cordwood.cluster.image import MetadataImage, TopicInfo
 from cordwood.cluster.layout import broker_config_path, uuid_text
 from cordwood.errors import Error, Refused
 from cordwood.ids import NodeId, TopicName
-from cordwood.ports import Create, Delete, Set, StoreOp
+from cordwood.ports import Create, Set, StoreOp
 from cordwood.sim.store import SimStore
 
 THREE = [NodeId(1), NodeId(2), NodeId(3)]
@@ -41,8 +41,7 @@ class Cluster:
         self.random = Random(1)
 
     def do(self, operations: Sequence[StoreOp]) -> None:
-        nodes = self.store.multi(operations)
-        self.image.apply(nodes, [op.path for op in operations if isinstance(op, Delete)])
+        self.image.apply(*self.store.multi(operations))
         self.image.check()
 
     def create(

@@ -159,8 +159,7 @@ def test_an_image_read_anew_is_the_image_that_changed_step_by_step(
     for kind, name, number in changes:
         operations = _operations(image, random, kind, name, number)
         if operations:
-            nodes = store.multi(operations)
-            image.apply(nodes, [op.path for op in operations if isinstance(op, Delete)])
+            image.apply(*store.multi(operations))
             image.check()
     again = MetadataImage()
     again.apply(store.load())

@@ -38,14 +38,14 @@ def store(opened: tuple[MetadataStore, Reopen]) -> MetadataStore:
 
 
 def test_a_new_node_has_version_zero(store: MetadataStore) -> None:
-    assert store.multi([Create("/a", b"1")]) == [Node("/a", b"1", 0)]
+    assert store.multi([Create("/a", b"1")]).nodes == [Node("/a", b"1", 0)]
     assert list(store.load()) == [Node("/a", b"1", 0)]
 
 
 def test_each_set_counts_the_version(store: MetadataStore) -> None:
     store.multi([Create("/a", b"1")])
-    assert store.multi([Set("/a", b"2", 0)]) == [Node("/a", b"2", 1)]
-    assert store.multi([Set("/a", b"3")]) == [Node("/a", b"3", 2)]
+    assert store.multi([Set("/a", b"2", 0)]).nodes == [Node("/a", b"2", 1)]
+    assert store.multi([Set("/a", b"3")]).nodes == [Node("/a", b"3", 2)]
 
 
 @pytest.mark.parametrize(

@@ -9,20 +9,24 @@ from collections.abc import Sequence
 from cordwood.broker import dispatch
 from cordwood.broker.compactor import Compactor
 from cordwood.broker.connection import Call, Connection, Peer, memory_of
+from cordwood.broker.controllership import Controllership
 from cordwood.broker.coordinators import GroupCoordinator
 from cordwood.broker.fetch_sessions import FetchSessions, Waiter
 from cordwood.broker.limits import ConnectionLimits
+from cordwood.broker.membership import Membership
+from cordwood.broker.peers import Peers
 from cordwood.broker.producer_ids import ProducerIds
 from cordwood.broker.proposals import Done, Plan, Proposals
 from cordwood.broker.replicas import Replicas
+from cordwood.broker.replication import Replication
 from cordwood.broker.settings import Settings
 from cordwood.broker.timers import NEVER, Timers
-from cordwood.cluster.image import BrokerInfo, MetadataImage
+from cordwood.cluster.image import BrokerInfo, Delta, MetadataImage
 from cordwood.config import BrokerConfig
 from cordwood.effects import Close, Effect, Send
 from cordwood.errors import CordwoodError, CorruptData, ProtocolError, StorageError
-from cordwood.ids import ConnectionId, NodeId
-from cordwood.ports import Entropy, Instant, Logger, Node
+from cordwood.ids import ConnectionId, LinkId, NodeId
+from cordwood.ports import Entropy, Instant, LinkLoss, Logger, MetadataChange, Node, SessionState
 from cordwood.wire.frame import response_frame
 
 FETCH_SESSION_EVICTION_MS = 120_000  # Kafka's min.incremental.fetch.session.eviction.ms, which it does not let one set
@@ -54,6 +58,10 @@ class Broker:
         self.proposals = Proposals()
         self.producer_ids = ProducerIds()
         self.compactor = Compactor()
+        self.peers = Peers(self)
+        self.membership = Membership(self)
+        self.controllership = Controllership(self)
+        self.replication = Replication(self)
         self.groups = GroupCoordinator(self)
         self.connections: dict[ConnectionId, Connection] = {}
         self._refused = 0
@@ -66,6 +74,11 @@ class Broker:
         """Parked fetches that have what they waited for; answered at the end of the event that brought it."""
 
     @property
+    def clustered(self) -> bool:
+        """Does it share its metadata with others?"""
+        return self.config.zookeeper_connect is not None
+
+    @property
     def config(self) -> BrokerConfig:
         return self.settings.config
 
@@ -76,6 +89,10 @@ class Broker:
         self.replicas.start(self)
         self.compactor.start(self)
         self.groups.start()
+        self.peers.start()
+        self.replication.start()
+        self.membership.start()
+        self.controllership.start()
         idle_ms = self.config.connections_max_idle_ms
         if idle_ms >= 0:
             self.timers.every(max(min(idle_ms // 4, 30_000), 10), self._close_idle, now=now)
@@ -125,15 +142,48 @@ class Broker:
         self.timers.run_due(now)
         return self._take_effects()
 
-    def metadata_written(self, token: int, nodes: Sequence[Node], now: Instant) -> list[Effect]:
-        """The store did what a proposal asked for."""
+    def metadata_written(self, token: int, change: MetadataChange, now: Instant) -> list[Effect]:
+        """The store did what a proposal asked for. *change* is empty if ``metadata_changed`` has told of it already."""
         self.now = now
-        delta = self.image.apply(nodes, self.proposals.deleted_by(token))
-        if delta.broker_configs:
-            self.settings.reload(self.image)
-        self.replicas.apply(self, delta)
-        self.groups.apply(delta)
+        if change.nodes or change.deleted:
+            self._changed(self.image.apply(*change))
         self.proposals.accepted(token)
+        return self._take_effects()
+
+    def metadata_changed(self, changes: Sequence[MetadataChange], now: Instant) -> list[Effect]:
+        """Somebody, perhaps this broker, has changed the metadata; or somebody who held an ephemeral node is gone."""
+        self.now = now
+        for change in changes:
+            self._changed(self.image.apply(*change))
+        return self._take_effects()
+
+    def metadata_reloaded(self, nodes: Sequence[Node], now: Instant) -> list[Effect]:
+        """The metadata was read anew, because changes were missed."""
+        self.now = now
+        self._changed(self.image.replace(nodes))
+        return self._take_effects()
+
+    def session_changed(self, state: SessionState, now: Instant) -> list[Effect]:
+        """How this broker stands with the metadata store."""
+        self.now = now
+        self.membership.session_changed(state)
+        return self._take_effects()
+
+    def link_up(self, link: LinkId, now: Instant) -> list[Effect]:
+        self.now = now
+        self.peers.link_up(link)
+        return self._take_effects()
+
+    def link_received(self, link: LinkId, frame: memoryview, now: Instant) -> list[Effect]:
+        """A whole answer of another broker, without its length prefix; *frame* is lent as in ``received``."""
+        self.now = now
+        self.peers.received(link, frame)
+        return self._take_effects()
+
+    def link_lost(self, link: LinkId, loss: LinkLoss, reason: str, now: Instant) -> list[Effect]:
+        """A link is gone, or could not be made."""
+        self.now = now
+        self.peers.link_lost(link, loss, reason)
         return self._take_effects()
 
     def metadata_refused(self, token: int, reason: CordwoodError, now: Instant) -> list[Effect]:
@@ -216,6 +266,17 @@ class Broker:
                 connection.kept_bytes -= memory_of(frame)
         connection.active_ms = self.now.mono_ms
 
+    def _changed(self, delta: Delta) -> None:
+        """Let everything follow the metadata. First what this broker is, then what it holds, then what it does."""
+        if delta.broker_configs:
+            self.settings.reload(self.image)
+        self.membership.apply(delta)
+        self.replicas.apply(self, delta)
+        self.peers.apply(delta)
+        self.replication.apply(delta)
+        self.groups.apply(delta)
+        self.controllership.apply(delta)
+
     def close(self, connection: Connection, reason: str) -> None:
         self.effects.append(Close(connection.id, reason))
 
@@ -255,6 +316,8 @@ class Broker:
         self.replicas.check()
         self.compactor.check()
         self.groups.check()
+        self.peers.check()
+        self.replication.check()
         for connection in self.connections.values():
             connection.check()
             assert not connection.closed

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from cordwood.effects import Effect, WriteMetadata
 from cordwood.errors import CordwoodError, Error, Refused, StoreConflict
-from cordwood.ports import Delete, StoreOp
+from cordwood.ports import StoreOp
 
 ATTEMPTS_MAX = 5
 
@@ -54,9 +54,6 @@ class Proposals:
         self._count += 1
         self._pending[self._count] = proposal
         effects.append(WriteMetadata(self._count, proposal.operations))
-
-    def deleted_by(self, token: int) -> list[str]:
-        return [operation.path for operation in self._pending[token].operations if isinstance(operation, Delete)]
 
     def accepted(self, token: int) -> None:
         self._pending.pop(token).done(None)

@@ -6,6 +6,7 @@ leader is one of its partition's replicas, or -1.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from cordwood.cluster import layout
 from cordwood.cluster.topic_names import folded
@@ -13,6 +14,16 @@ from cordwood.ids import NodeId, TopicId, TopicName
 from cordwood.ports import Node
 
 NO_LEADER = NodeId(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A broker that is there: where it is reached, by the names of its listeners."""
+
+    id: NodeId
+    endpoints: dict[str, tuple[str, int]]
+    rack: str | None = None
+    shutting_down: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,9 @@ class Delta:
 
     topics: dict[TopicName, None] = field(default_factory=dict)
     broker_configs: dict[str, None] = field(default_factory=dict)
+    brokers: dict[NodeId, None] = field(default_factory=dict)
+    """Those that came, went, or changed."""
+    controller: bool = False
 
 
 class MetadataImage:
@@ -66,6 +80,11 @@ class MetadataImage:
 
     def __init__(self) -> None:
         self.cluster_id = ""
+        self.brokers: dict[NodeId, Registration] = {}
+        self.directories: dict[NodeId, UUID] = {}
+        """The data directory with which each broker registered last, whether it is there now or not."""
+        self.controller: NodeId | None = None
+        self.controller_epoch = 0
         self.topics: dict[TopicName, TopicInfo] = {}
         self.topic_names: dict[TopicId, TopicName] = {}
         self.broker_configs: dict[str, dict[str, str]] = {}
@@ -95,10 +114,33 @@ class MetadataImage:
             self._set(node.path, node.data, delta)
         return delta
 
+    def replace(self, nodes: Iterable[Node]) -> Delta:
+        """Forget everything, and take in these nodes instead: all that there are."""
+        before = dict.fromkeys(self.topics), dict.fromkeys(self.broker_configs), dict.fromkeys(self.brokers)
+        self.__init__()  # type: ignore[misc]  # others hold this very object
+        delta = self.apply(nodes)
+        delta.topics |= before[0]
+        delta.broker_configs |= before[1]
+        delta.brokers |= before[2]
+        delta.controller = True
+        return delta
+
     def _set(self, path: str, data: bytes, delta: Delta) -> None:
         match path.split("/")[1:]:
             case ["cluster", "id"]:
                 self.cluster_id = layout.parse_cluster_id(data)
+            case ["brokers", "ids", node]:
+                self._set_broker(NodeId(int(node)), data)
+                delta.brokers[NodeId(int(node))] = None
+            case ["brokers", "incarnations", node]:
+                self.directories[NodeId(int(node))] = layout.parse_incarnation(data)
+                delta.brokers[NodeId(int(node))] = None
+            case ["controller"]:
+                self.controller = layout.parse_controller(data)
+                delta.controller = True
+            case ["controller_epoch"]:
+                self.controller_epoch = int(data)
+                delta.controller = True
             case ["brokers", "topics", topic]:
                 self._set_topic(TopicName(topic), data)
                 delta.topics[TopicName(topic)] = None
@@ -123,6 +165,12 @@ class MetadataImage:
     def _delete(self, path: str, delta: Delta) -> None:
         self.versions.pop(path, None)
         match path.split("/")[1:]:
+            case ["brokers", "ids", node]:
+                self.brokers.pop(NodeId(int(node)), None)
+                delta.brokers[NodeId(int(node))] = None
+            case ["controller"]:
+                self.controller = None
+                delta.controller = True
             case ["brokers", "topics", topic]:
                 gone = self.topics.pop(TopicName(topic), None)
                 if gone is not None:
@@ -143,6 +191,14 @@ class MetadataImage:
                 self.deleted_topics.pop(TopicId(layout.parse_uuid(text)), None)
             case _:
                 pass
+
+    def _set_broker(self, node: NodeId, data: bytes) -> None:
+        endpoints, rack, shutting_down = layout.parse_broker(data)
+        self.brokers[node] = Registration(node, endpoints, rack, shutting_down)
+
+    def broker_epoch(self, node: NodeId) -> int:
+        """It tells a broker's lives apart; -1 if it was never there."""
+        return self.versions.get(layout.incarnation_path(node), -1)
 
     def _set_topic(self, name: TopicName, data: bytes) -> None:
         topic_id, assignment = layout.parse_topic(data)

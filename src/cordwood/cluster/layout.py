@@ -14,6 +14,9 @@ from cordwood.ids import NodeId, TopicId, TopicName
 
 CLUSTER_ID = "/cluster/id"
 BROKERS = "/brokers/ids"
+INCARNATIONS = "/brokers/incarnations"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
 TOPICS = "/brokers/topics"
 CONFIGS = "/config"
 DELETED_TOPICS = "/admin/deleted_topics"
@@ -31,6 +34,70 @@ def decode(data: bytes) -> dict[str, object]:
     value = json.loads(data)
     assert isinstance(value, dict)
     return value
+
+
+def broker_path(node: NodeId) -> str:
+    return f"{BROKERS}/{node}"
+
+
+def incarnation_path(node: NodeId) -> str:
+    """A node that every registration writes: its version tells a broker's lives apart (the *broker epoch*)."""
+    return f"{INCARNATIONS}/{node}"
+
+
+def broker_data(
+    endpoints: Mapping[str, tuple[str, str, int]], rack: str | None, *, shutting_down: bool = False
+) -> bytes:
+    """*endpoints*: by the name of a listener its protocol, host and port. The first is also given in the old form."""
+    _, host, port = next(iter(endpoints.values()))
+    value: dict[str, object] = {
+        "version": 5,
+        "endpoints": [f"{name}://{_bracketed(host)}:{port}" for name, (_, host, port) in endpoints.items()],
+        "listener_security_protocol_map": {name: protocol for name, (protocol, _, _) in endpoints.items()},
+        "host": host,
+        "port": port,
+        "jmx_port": -1,
+    }
+    if rack is not None:
+        value["rack"] = rack
+    if shutting_down:
+        value["shutting_down"] = True
+    return encode(value)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def parse_broker(data: bytes) -> tuple[dict[str, tuple[str, int]], str | None, bool]:
+    """(host and port by the name of the listener, rack, is it shutting down)"""
+    value = decode(data)
+    endpoints, rack = value["endpoints"], value.get("rack")
+    assert isinstance(endpoints, list)
+    found = {}
+    for text in endpoints:
+        name, address = text.split("://")
+        host, port = address.rsplit(":", 1)
+        found[name] = (host.strip("[]"), int(port))
+    return found, None if rack is None else str(rack), bool(value.get("shutting_down"))
+
+
+def incarnation_data(directory_id: UUID) -> bytes:
+    return encode({"version": 1, "directory_id": uuid_text(directory_id)})
+
+
+def parse_incarnation(data: bytes) -> UUID:
+    return parse_uuid(str(decode(data)["directory_id"]))
+
+
+def controller_data(node: NodeId, wall_ms: int) -> bytes:
+    return encode({"version": 1, "brokerid": node, "timestamp": str(wall_ms)})
+
+
+def parse_controller(data: bytes) -> NodeId:
+    node = decode(data)["brokerid"]
+    assert isinstance(node, int)
+    return NodeId(node)
 
 
 def topic_path(topic: TopicName) -> str:

@@ -18,10 +18,22 @@ from typing import TypeVar, assert_never
 from cordwood.broker.broker import Broker
 from cordwood.broker.connection import Peer
 from cordwood.broker.timers import NEVER
-from cordwood.effects import Close, Compact, Effect, Linger, Remove, Send, Sync, WriteMetadata
+from cordwood.effects import (
+    Close,
+    Compact,
+    Dial,
+    Effect,
+    HangUp,
+    Linger,
+    Remove,
+    Send,
+    Sync,
+    Transmit,
+    WriteMetadata,
+)
 from cordwood.errors import CorruptData, StorageError, StoreConflict
 from cordwood.ids import ConnectionId
-from cordwood.ports import Disk, Instant, MetadataStore, Node, Syncable
+from cordwood.ports import Disk, Instant, MetadataChange, MetadataStore, Syncable
 from cordwood.run.client_socket import ClientSocket, ReceiveBuffers
 from cordwood.run.clock import now
 from cordwood.run.descriptors import descriptors
@@ -257,6 +269,8 @@ class Driver:
             case Linger():
                 # The loop runs it when it has dealt with every socket that it knows to be readable.
                 self._loop.call_soon(self._lingered)
+            case Dial() | Transmit() | HangUp():
+                raise NotImplementedError("links to other brokers")
             case _:
                 assert_never(effect)
 
@@ -287,7 +301,7 @@ class Driver:
 
         executor.submit(work).add_done_callback(finish)
 
-    def _written(self, token: int, outcome: list[Node] | Exception) -> None:
+    def _written(self, token: int, outcome: MetadataChange | Exception) -> None:
         if isinstance(outcome, StoreConflict | StorageError):
             self._act(self._broker.metadata_refused, token, outcome, now())
         elif isinstance(outcome, Exception):

@@ -66,7 +66,7 @@ class Node:
             disk = RealDisk(directory)
             store, image = self._metadata(directory, entropy, disk)
             if not disk.exists(CLEAN_STOP):
-                image.apply(store.multi(begin_epochs(image, NodeId(self._config.node_id))))
+                image.apply(*store.multi(begin_epochs(image, NodeId(self._config.node_id))))
             settings = Settings(self._static, image, self._config.node_id, self._logger)
             logs = LogDirectory(
                 disk,
@@ -111,7 +111,7 @@ class Node:
                     f"restore {METADATA}, or start with another --data"
                 )
             cluster_id = uuid_text(new_uuid(entropy))
-            image.apply(store.multi([Create(CLUSTER_ID, cluster_id_data(cluster_id))]))
+            image.apply(*store.multi([Create(CLUSTER_ID, cluster_id_data(cluster_id))]))
         if identity is None:
             identity = Identity(image.cluster_id, self._config.node_id, new_uuid(entropy))
             disk.replace(IDENTITY, identity.text())

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from cordwood.errors import StorageError, StoreConflict
-from cordwood.ports import Check, Create, Delete, Node, Set, StoreOp
+from cordwood.ports import Check, Create, Delete, MetadataChange, Node, Set, StoreOp
 
 FORMAT = 1
 """The version of the table's form, in the file's ``user_version``; 0 is a new file."""
@@ -47,7 +47,7 @@ class SqliteStore:
         rows = self._database.execute("SELECT path, data, version FROM nodes ORDER BY path").fetchall()
         return [Node(*row) for row in rows]
 
-    def multi(self, operations: Sequence[StoreOp], /) -> list[Node]:
+    def multi(self, operations: Sequence[StoreOp], /) -> MetadataChange:
         try:
             self._database.execute("BEGIN IMMEDIATE")
             try:
@@ -58,7 +58,7 @@ class SqliteStore:
             self._database.execute("COMMIT")
         except sqlite3.Error as error:
             raise StorageError(f"The metadata could not be written: {error}.") from error
-        return nodes
+        return MetadataChange(nodes, [operation.path for operation in operations if isinstance(operation, Delete)])
 
     def _apply(self, operation: StoreOp) -> list[Node]:
         match operation:

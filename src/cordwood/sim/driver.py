@@ -12,7 +12,19 @@ from random import Random
 from typing import assert_never
 
 from cordwood.broker.connection import Connection, Peer
-from cordwood.effects import Close, Compact, Effect, Linger, Remove, Send, Sync, WriteMetadata
+from cordwood.effects import (
+    Close,
+    Compact,
+    Dial,
+    Effect,
+    HangUp,
+    Linger,
+    Remove,
+    Send,
+    Sync,
+    Transmit,
+    WriteMetadata,
+)
 from cordwood.errors import CordwoodError, CorruptData, StorageError, StoreConflict
 from cordwood.ids import ConnectionId
 from cordwood.ports import Chunk, FileSlice
@@ -162,6 +174,8 @@ class Driver:
                 self._later(DISK_DELAY_MAX_MS, "compaction works", lambda: self._compact(effect))
             case Linger():
                 self._later(LINGER_MAX_MS, "what has arrived has come in", lambda: self._act(self.broker.lingered))
+            case Dial() | Transmit() | HangUp():
+                raise NotImplementedError("links to other brokers")
             case _:
                 assert_never(effect)
 
@@ -203,13 +217,13 @@ class Driver:
                 raise StoreConflict("somebody else was faster")
             if self._random.random() < odds.store_failure:
                 raise StorageError("the store fails")
-            nodes = self._machine.store.multi(write.operations)
+            change = self._machine.store.multi(write.operations)
         except (StoreConflict, StorageError) as error:
             self._machine.trace.line("store", f"refuses change {write.token}: {error}")
             self._hand_back(self._store_results, self.broker.metadata_refused, write.token, error)
             return
         self._machine.trace.line("store", f"change {write.token}: {', '.join(op.path for op in write.operations)}")
-        self._hand_back(self._store_results, self.broker.metadata_written, write.token, nodes)
+        self._hand_back(self._store_results, self.broker.metadata_written, write.token, change)
 
     def _work(self) -> None:
         work = self._disk_work.popleft()

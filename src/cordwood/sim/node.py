@@ -24,9 +24,9 @@ def open_broker(
     image = MetadataImage()
     image.apply(store.load())
     if not image.cluster_id:
-        image.apply(store.multi([Create(CLUSTER_ID, cluster_id_data(uuid_text(new_uuid(entropy))))]))
+        image.apply(*store.multi([Create(CLUSTER_ID, cluster_id_data(uuid_text(new_uuid(entropy))))]))
     if not disk.exists(CLEAN_STOP):
-        image.apply(store.multi(begin_epochs(image, NodeId(node_id))))
+        image.apply(*store.multi(begin_epochs(image, NodeId(node_id))))
     settings = Settings(dict(static), image, node_id, logger)
     logs = LogDirectory(disk, decompressed_bytes_max=settings.config.max_decompressed_message_bytes, logger=logger)
     replicas = Replicas(logs, NodeId(node_id), DIRECTORY_NAME, logger)

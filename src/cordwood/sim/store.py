@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from cordwood.errors import StoreConflict
-from cordwood.ports import Check, Create, Delete, Node, Set, StoreOp
+from cordwood.ports import Check, Create, Delete, MetadataChange, Node, Set, StoreOp
 
 
 class SimStore:
@@ -16,11 +16,11 @@ class SimStore:
     def load(self) -> Iterable[Node]:
         return [self._nodes[path] for path in sorted(self._nodes)]
 
-    def multi(self, operations: Sequence[StoreOp], /) -> list[Node]:
+    def multi(self, operations: Sequence[StoreOp], /) -> MetadataChange:
         nodes = dict(self._nodes)
         written = [node for operation in operations for node in _apply(nodes, operation)]
         self._nodes = nodes
-        return written
+        return MetadataChange(written, [operation.path for operation in operations if isinstance(operation, Delete)])
 
     def close(self) -> None:
         pass
