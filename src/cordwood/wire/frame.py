@@ -6,6 +6,7 @@ answer those (an ApiVersions request of an unknown version is answered in versio
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from struct import Struct
 from struct import error as struct_error
@@ -136,7 +137,8 @@ def _too_long(cls: type, version: int, surplus: int) -> ProtocolError:
     return ProtocolError(f"{cls.__name__} v{version}: {surplus} bytes too many")
 
 
-class Encoded(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Encoded:
     """A response and its bytes in one version: for one that is given again and again, by whoever remembers it."""
 
     message: object
