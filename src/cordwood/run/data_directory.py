@@ -82,3 +82,15 @@ class Identity:
                 f"the data directory belongs to broker {self.node_id}, but this is broker {node_id}; start it with "
                 f"--node-id {self.node_id} or with another --data"
             )
+
+
+def boot_id() -> str:
+    """Which run of the machine this is; empty where the system does not tell.
+
+    In the same run whatever a process wrote before it died is still there, synced or not.
+    """
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            return file.read().decode().strip()
+    except OSError:
+        return ""
