@@ -17,7 +17,8 @@ from cordwood.errors import CordwoodError
 
 COMMANDS = {
     "serve": "run a broker",
-    "topics": "create, list, describe and delete topics",
+    "cluster": "run several brokers on this machine, and see how a cluster is",
+    "topics": "create, list, describe, move and delete topics",
     "groups": "list, describe, reset and delete consumer groups",
     "produce": "send lines of standard input to a topic",
     "consume": "print a topic's records",

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Sequence
 
+from cordwood.client.raw_settings import RawSettings
 from cordwood.errors import ConfigError
 
 BOOTSTRAP = "127.0.0.1:9092"
@@ -25,6 +26,12 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a property of librdkafka, such as security.protocol=SASL_SSL; may be repeated",
     )
+
+
+def raw_settings(arguments: argparse.Namespace) -> RawSettings:
+    """The cluster options for what confluent-kafka has no call for; somebody waits, so no long patience."""
+    properties = {"default.api.timeout.ms": "10000", **pairs("-X", arguments.properties)}
+    return RawSettings.of_properties({**properties, "bootstrap.servers": arguments.bootstrap})
 
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:

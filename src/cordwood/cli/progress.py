@@ -33,13 +33,13 @@ class Progress:
         elapsed_s = max(time.monotonic() - self._start_s, 0.001)
         plural = "" if self.records == 1 else "s"
         rate = f", {self.records / elapsed_s:,.0f}/s" if elapsed_s > 1 else ""
-        return f"{self._verb} {self.records:,} record{plural}, {_size(self.bytes)}{rate}"
+        return f"{self._verb} {self.records:,} record{plural}, {size_text(self.bytes)}{rate}"
 
 
-def _size(size: int) -> str:
+def size_text(size: int) -> str:
     """Bytes as a person reads them.
 
-    >>> _size(1500)
+    >>> size_text(1500)
     '1.5 KB'
     """
     for exponent, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "KB")):

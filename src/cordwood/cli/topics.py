@@ -1,4 +1,4 @@
-"""``cordwood topics``: create, list, describe, delete."""
+"""``cordwood topics``: create, list, describe, delete. Moving and electing have modules of their own."""
 
 import argparse
 from collections.abc import Mapping
@@ -27,6 +27,7 @@ from cordwood.client.connect import (
 )
 from cordwood.client.offsets import list_offsets
 
+from . import topics_elect, topics_reassign
 from .options import add_cluster_options, pairs, positive
 from .table import print_table
 
@@ -62,6 +63,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     delete = actions.add_parser("delete", help="delete topics with all they hold", description="Delete topics.")
     delete.add_argument("topics", metavar="TOPIC", nargs="+")
     delete.set_defaults(act=_delete)
+
+    topics_reassign.configure(
+        actions.add_parser(
+            "reassign",
+            help="move partitions to other brokers",
+            description="Move a topic's partitions to other brokers.",
+        )
+    )
+    topics_elect.configure(
+        actions.add_parser(
+            "elect-leaders",
+            help="give partitions back to their preferred leaders",
+            description="Give partitions back to their preferred leaders, or let any replica lead.",
+        )
+    )
 
     for action in (create, listing, describe, delete):
         add_cluster_options(action)

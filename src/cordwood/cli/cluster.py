@@ -1,0 +1,22 @@
+"""``cordwood cluster``: a cluster on this machine, and how any cluster is. Both have modules of their own."""
+
+import argparse
+from collections.abc import Callable
+
+from . import cluster_status
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    cluster_status.configure(
+        actions.add_parser(
+            "status",
+            help="brokers, leaders, and what partitions miss",
+            description="Show a cluster's brokers and leaders, and the partitions that miss replicas or a leader.",
+        )
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    act: Callable[[argparse.Namespace], int] = arguments.act
+    return act(arguments)
