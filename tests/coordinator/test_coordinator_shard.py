@@ -7,7 +7,7 @@ from uuid import UUID
 from broker.harness import Lines
 from cordwood.config import TopicConfig
 from cordwood.coordinator.deadlines import Deadlines
-from cordwood.coordinator.outcome import Outcome, StateRecord, answer
+from cordwood.coordinator.outcome import Gathers, Outcome, StateRecord, answer
 from cordwood.coordinator.shard import DUE_AT_ONCE, GATHERED_MAX, Shard, ShardState
 from cordwood.errors import CorruptData, Error, Refused
 from cordwood.ids import NodeId, TopicId, TopicName, TopicPartition
@@ -31,6 +31,7 @@ class Numbers:
         self.expired_keys: list[object] = []
         self.times_loaded = 0
         self.waiting: list[Asker] = []
+        self.ahead: dict[str, int] = {}
 
     def encode(self, record: StateRecord, /) -> tuple[bytes, bytes | None]:
         value = record.value
@@ -51,6 +52,19 @@ class Numbers:
         else:
             assert isinstance(record.value, int)
             self.numbers[record.key] = record.value
+
+    def add_ahead(self, name: str, caller: "Asker") -> Outcome:
+        """One more than was decided last; that is the answer."""
+        number = self.ahead.get(name, self.numbers.get(name, 0)) + 1
+        self.ahead[name] = number
+        return Outcome([StateRecord(name, number)], [(caller, number)], gathers=Gathers.AHEAD)
+
+    def adopt(self) -> None:
+        self.numbers |= self.ahead
+        self.ahead = {}
+
+    def abandon(self) -> None:
+        self.ahead = {}
 
     def loaded(self, now: Instant, /) -> Outcome:
         self.times_loaded += 1
@@ -280,7 +294,7 @@ def _batch(key: bytes, value: bytes) -> bytearray:
 
 def gather(shard: Shard, name: str, number: int, response: object = "done") -> Asker:
     asker = Asker()
-    shard.gather(Outcome([StateRecord(name, number)], [(asker, response)], gathers=True), NOW)
+    shard.gather(Outcome([StateRecord(name, number)], [(asker, response)], gathers=Gathers.BY_KEY), NOW)
     shard.check()
     return asker
 
@@ -306,7 +320,7 @@ def test_what_has_gathered_is_written_as_one_batch() -> None:
 
 def test_only_the_first_that_gathers_says_so() -> None:
     shard, _ = World().loaded()
-    outcome = Outcome([StateRecord("a", 1)], gathers=True)
+    outcome = Outcome([StateRecord("a", 1)], gathers=Gathers.BY_KEY)
     assert shard.gather(outcome, NOW)
     assert not shard.gather(outcome, NOW)
     shard.write_gathered(NOW)
@@ -397,3 +411,70 @@ def test_what_has_gathered_when_the_leadership_goes_is_sent_away() -> None:
     assert asker.answers == [Error.NOT_COORDINATOR]
     assert machine.numbers == {}
     assert _batches(world) == 0
+
+
+def add_ahead(shard: Shard, machine: Numbers, name: str) -> Asker:
+    asker = Asker()
+    shard.make_way("adding", NOW)
+    shard.gather(machine.add_ahead(name, asker), NOW)
+    shard.check()
+    return asker
+
+
+def test_what_is_decided_ahead_sees_what_was_decided_before_and_happens_when_it_is_written() -> None:
+    world = World()
+    shard, machine = world.loaded()
+    askers = [add_ahead(shard, machine, name) for name in "aab"]
+    assert machine.numbers == {}
+    assert [asker.answers for asker in askers] == [[], [], []]
+    shard.write_gathered(NOW)
+    assert [asker.answers for asker in askers] == [[1], [2], [1]]
+    assert machine.numbers == world.loaded()[1].numbers == {"a": 2, "b": 1}
+    assert _batches(world) == 1
+
+
+def test_another_kind_of_request_finds_written_what_was_decided_ahead() -> None:
+    shard, machine = World().loaded()
+    asker = add_ahead(shard, machine, "a")
+    shard.make_way("another", NOW)
+    assert asker.answers == [1]
+    assert machine.numbers == {"a": 1}
+
+
+def test_nothing_that_was_decided_ahead_has_happened_if_it_can_not_be_written() -> None:
+    world = World()
+    shard, machine = world.loaded()
+    askers = [add_ahead(shard, machine, "a"), add_ahead(shard, machine, "a")]
+    world.disk.kill()
+    shard.write_gathered(NOW)
+    assert [asker.answers for asker in askers] == 2 * [[Error.COORDINATOR_NOT_AVAILABLE]]
+    assert (machine.numbers, machine.ahead) == ({}, {})
+
+
+def test_what_was_decided_ahead_is_written_in_order_up_to_the_first_that_can_not_be() -> None:
+    world = World(max_message_bytes="1000")
+    shard, machine = world.loaded()
+    askers = [add_ahead(shard, machine, name) for name in ("x" * 600, "y" * 600, "z" * 2000, "x" * 600)]
+    shard.write_gathered(NOW)
+    errors = [Error.RECORD_LIST_TOO_LARGE], [Error.COORDINATOR_NOT_AVAILABLE]
+    assert [asker.answers for asker in askers] == [[1], [1], *errors]
+    assert machine.numbers == world.loaded()[1].numbers == {"x" * 600: 1, "y" * 600: 1}
+    assert machine.ahead == {}
+
+
+def test_what_was_decided_ahead_goes_with_the_leadership() -> None:
+    shard, machine = World().loaded()
+    asker = add_ahead(shard, machine, "a")
+    shard.end()
+    assert asker.answers == [Error.NOT_COORDINATOR]
+    assert (machine.numbers, machine.ahead) == ({}, {})
+
+
+def test_an_answer_that_rests_on_nothing_that_waits_does_not_wait() -> None:
+    world = World()
+    shard, machine = world.loaded()
+    first, second = add_ahead(shard, machine, "a"), Asker()
+    shard.make_way("adding", NOW)
+    assert not shard.gather(answer(second, "nothing new"), NOW)
+    assert (first.answers, second.answers) == ([], ["nothing new"])
+    shard.check()

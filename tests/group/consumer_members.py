@@ -11,7 +11,7 @@ from cordwood.wire.messages import (
     ConsumerGroupHeartbeatRequestTopic,
     ConsumerGroupHeartbeatResponse,
 )
-from group.group_harness import GroupHarness
+from group.group_harness import Asker, GroupHarness
 
 GROUP = "g"
 Partitions = set[tuple[UUID, int]]
@@ -41,12 +41,26 @@ class TestMember:
 
     def send(self, **fields: object) -> ConsumerGroupHeartbeatResponse | Refused:
         """A heartbeat with nothing in it but *fields*; what it answers is not looked at."""
+        (answer,) = self.ask(**fields).answers
+        assert isinstance(answer, ConsumerGroupHeartbeatResponse | Refused)
+        return answer
+
+    def ask(self, **fields: object) -> Asker:
+        """Such a heartbeat, which may be answered later."""
         request = ConsumerGroupHeartbeatRequest(
             **{"group_id": self.group_id, "member_id": self.id, "instance_id": self.instance_id, **fields}  # type: ignore[arg-type]
         )
-        (answer,) = self.harness.call(consumer.heartbeat, request, self.version).answers
-        assert isinstance(answer, ConsumerGroupHeartbeatResponse | Refused)
-        return answer
+        handler = consumer.goodbye if request.member_epoch < 0 else consumer.heartbeat
+        return self.harness.call(handler, request, self.version)
+
+    def ask_as_usual(self) -> Asker:
+        """Join, or stay, whatever is due."""
+        if self.epoch <= 0:
+            self.told, self.owned, self.epoch = set(), set(), 0
+            return self.ask(member_epoch=0, topic_partitions=[], **self.said())
+        return self.ask(
+            member_epoch=self.epoch, topic_partitions=topics(self.owned), **(self.said() if self.unsure else {})
+        )
 
     def join(self) -> ConsumerGroupHeartbeatResponse:
         """Join, or join again with nothing."""

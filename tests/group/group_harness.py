@@ -4,7 +4,8 @@ Records are encoded, kept and applied in the order of the outcomes. ``reload`` m
 restart does, after some of them were compacted; ``fail_next_write`` refuses the next outcome that has records.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 from broker.harness import START, Lines
 from cordwood.cluster.image import MetadataImage, PartitionInfo, TopicInfo
 from cordwood.config import BrokerConfig
-from cordwood.coordinator.outcome import Outcome
+from cordwood.coordinator.outcome import Gathers, Outcome
 from cordwood.errors import Refused
 from cordwood.group.machine import GroupMachine
 from cordwood.group.state import GroupState
@@ -66,6 +67,7 @@ class GroupHarness:
         self.now = START
         self.stored: list[Stored] = []
         self._write_error: Refused | None = None
+        self._gathered: list[Outcome] | None = None
         self.machine = self._new_machine()
 
     def _new_machine(self) -> GroupMachine:
@@ -92,16 +94,48 @@ class GroupHarness:
         """Ask; the answer must come at once."""
         return self.call(handler, request, version).take(cls)
 
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Whatever gathers inside is written when it ends, or refused: answers come no sooner."""
+        self._gathered = []
+        try:
+            yield
+        finally:
+            gathered, self._gathered = self._gathered, None
+            refusal, self._write_error = self._write_error, None
+            if refusal is not None:
+                self.machine.abandon()
+            for outcome in gathered:
+                if refusal is not None:
+                    self._fail(outcome, refusal)
+                else:
+                    self.stored += map(self.machine.encode, outcome.records)
+            self.machine.adopt()
+            for outcome in gathered if refusal is None else ():
+                self._answer(outcome)
+            self.machine.check()
+
+    def _answer(self, outcome: Outcome) -> None:
+        for caller, response in outcome.replies:
+            caller.reply(response)
+
     def finish(self, outcome: Outcome) -> None:
+        if self._gathered is not None and outcome.gathers is Gathers.AHEAD:
+            self._gathered.append(outcome)
+            self.machine.check()
+            return
         if outcome.records and self._write_error is not None:
             refusal, self._write_error = self._write_error, None
+            self.machine.abandon()
             self._fail(outcome, refusal)
         else:
             for record in outcome.records:
                 self.stored.append(self.machine.encode(record))
-                self.machine.apply(record)
-            for caller, response in outcome.replies:
-                caller.reply(response)
+                if outcome.gathers is not Gathers.AHEAD:
+                    self.machine.apply(record)
+            if self._gathered is None:
+                self.machine.adopt()
+            self._answer(outcome)
         self.machine.check()
         self.machine.deadlines.check()
 

@@ -13,6 +13,7 @@ from cordwood.errors import Error, Refused
 from cordwood.group import consumer
 from cordwood.group.consumer import ConsumerGroup
 from cordwood.ids import TopicName
+from cordwood.wire.messages import ConsumerGroupHeartbeatResponse
 from group.consumer_members import GROUP, START_AGAIN, TestMember, contents, expect, topics
 from group.group_harness import GroupHarness
 
@@ -86,6 +87,29 @@ class ConsumerGroups(RuleBasedStateMachine):
     def everybody_beats(self) -> None:
         for client in self.clients:
             self.try_beat(client)
+
+    @precondition(lambda self: self.clients)
+    @rule(bad=numbers, fails=st.booleans())
+    def everybody_beats_in_one_turn(self, bad: int, fails: bool) -> None:
+        """All are answered when all that was decided is written. One of them says nonsense, in the midst of it."""
+        if fails:
+            self.harness.fail_next_write(Refused(Error.COORDINATOR_NOT_AVAILABLE))
+        with self.harness.turn():
+            asked = []
+            for number, client in enumerate(self.clients):
+                asked.append((client, client.ask_as_usual()))
+                if number == bad and client.epoch > 0:
+                    nonsense = client.ask(member_epoch=client.epoch, subscribed_topic_regex="(")
+                    assert isinstance(nonsense.answers[0], Refused)
+        for client, asker in asked:
+            (answer,) = asker.answers
+            if not isinstance(answer, Refused):
+                client.heard(asker.take(ConsumerGroupHeartbeatResponse))
+            elif answer.error is Error.COORDINATOR_NOT_AVAILABLE:
+                client.unsure = client.epoch > 0
+            else:
+                expect(answer, *START_AGAIN, Error.UNRELEASED_INSTANCE_ID)
+                client.epoch = 0
 
     @precondition(lambda self: self.clients)
     @rule(number=numbers)

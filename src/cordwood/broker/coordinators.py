@@ -42,7 +42,7 @@ FOLDED_BYTES_MIN = 256
 
 R = TypeVar("R")
 Handler = Callable[[GroupState, Caller, Instant], Outcome]
-GatheredHandler = Callable[[GroupState, R, Caller, Instant], Outcome]
+RequestHandler = Callable[[GroupState, R, Caller, Instant], Outcome]
 
 
 class GroupShard:
@@ -67,6 +67,8 @@ class GroupCoordinator:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._shards: dict[int, GroupShard] = {}
+        self._homes: dict[str, GroupShard] = {}
+        """Where groups that were asked for belong."""
         self._loading: deque[GroupShard] = deque()
         self._load_timer: Timer | None = None
         self._linger_ms = broker.config.group_coordinator_append_linger_ms
@@ -125,6 +127,10 @@ class GroupCoordinator:
         found = self._shards.get(partition_for(group_id, len(topic.partitions))) if topic is not None else None
         if found is None:
             raise Refused(Error.NOT_COORDINATOR)
+        if len(group_id) <= REMEMBERED_NAME_MAX:
+            if len(self._homes) >= REMEMBERED_NAMES:
+                self._homes.clear()
+            self._homes[group_id] = found
         return found
 
     # ------------------------------------------------------------------ requests and deadlines
@@ -132,29 +138,33 @@ class GroupCoordinator:
     def handle(self, group_id: str, caller: Caller, handler: Handler) -> None:
         """Let the group's shard deal with a request; the caller is answered now or later."""
         try:
-            found = self._find(group_id)
+            found = self._homes.get(group_id) or self._find(group_id)
         except Refused as refusal:
             caller.refuse(refusal)
             return
         self._handle(found, caller, handler)
 
-    def gather(self, group_id: str, request: R, caller: Caller, handler: GatheredHandler[R]) -> None:
-        """Like ``handle``, for requests that may be written together, see ``Shard.gather``.
+    def ask(self, group_id: str, request: R, caller: Caller, handler: RequestHandler[R]) -> None:
+        """Like ``handle``, for what members say all the time: with few calls, and no function made for each request."""
+        self._ask(group_id, request, caller, handler, None)
 
-        Thousands of them come in a second, so it is done with few calls and no function made for each of them.
-        """
+    def gather(self, group_id: str, request: R, caller: Caller, handler: RequestHandler[R]) -> None:
+        """Like ``ask``, for requests that may be written together with others of their kind, see ``Shard.gather``."""
+        self._ask(group_id, request, caller, handler, handler)
+
+    def _ask(self, group_id: str, request: R, caller: Caller, handler: RequestHandler[R], kind: object) -> None:
         now = self._broker.now
         try:
-            found = self._find(group_id)
+            found = self._homes.get(group_id) or self._find(group_id)
             shard = found.shard
-            shard.check_serving()
+            shard.make_way(kind, now)
             outcome = handler(found.machine.state, request, caller, now)
         except Refused as refusal:
             caller.refuse(refusal)
             return
         if shard.gather(outcome, now):
             self._linger(found, now)
-        if not outcome.gathers:
+        if outcome.gathers is None:
             self._arm(found)
 
     def _linger(self, found: GroupShard, now: Instant) -> None:
@@ -227,6 +237,7 @@ class GroupCoordinator:
 
     def _match_metadata(self) -> None:
         broker = self._broker
+        self._homes.clear()
         local = broker.replicas.by_name.get(TOPIC, {})
         led = {index: partition for index, partition in local.items() if partition.leader == broker.node}
         for index, found in list(self._shards.items()):
@@ -281,6 +292,8 @@ class GroupCoordinator:
         assert set(self._shards) == {index for index, partition in local.items() if partition.leader == node}
         for found in self._shards.values():
             found.shard.check()
+        for group_id, home in list(self._homes.items()):
+            assert home is self._find(group_id)
 
 
 def _sync(broker: "Broker", partition: Partition) -> None:

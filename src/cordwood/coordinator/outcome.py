@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 from cordwood.errors import Refused
@@ -32,6 +33,13 @@ class Caller(Protocol):
         """Answer with an error, in the shape that the API has for it."""
 
 
+class Gathers(Enum):
+    """How an outcome may wait, so that its records are written together with others: see ``Shard.gather``."""
+
+    BY_KEY = "it rests on nothing that others which gather change; of several changes of one key the last counts"
+    AHEAD = "the machine has let its records happen to copies, which take the originals' places when they are written"
+
+
 @dataclass(slots=True)
 class Outcome:
     """Records and replies. The records are written as one batch, all or none.
@@ -39,13 +47,13 @@ class Outcome:
     If they can not be written, *failed* is told, which may undo what it prepared outside of the durable state and must
     answer those in *replies*; without it they are all refused.
 
-    One that *gathers* may wait a little, so that its records are written together with others: see ``Shard.gather``.
+    One that *gathers* may wait a little for others.
     """
 
     records: list[StateRecord] = field(default_factory=list)
     replies: list[tuple[Caller, object]] = field(default_factory=list)
     failed: Callable[[Refused], None] | None = None
-    gathers: bool = False
+    gathers: Gathers | None = None
 
 
 def answer(caller: Caller, response: object, *records: StateRecord) -> Outcome:

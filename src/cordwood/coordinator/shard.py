@@ -5,9 +5,10 @@
 - *Serving*: a handler's records are appended as one batch; if that fails nothing has changed, else they are applied.
   A reply leaves when everything that its handler may have seen is committed, so no client is told of a state that a
   failover could take back.
-- *Gathering*: requests that come in thousands a second, and do not look at what others of their kind change, may wait
-  for each other and be written as one batch, of several changes of one key the last. Whatever else happens to the
-  shard, these are seen to first: to everybody it is as if each had been written when it came.
+- *Gathering*: requests of one kind that come in thousands a second may wait for each other and be written as one batch.
+  Either they do not look at what others of their kind change, and of several changes of one key the last is written; or
+  their handler lets them happen to copies, which the next of them looks at. Whatever else happens to the shard, these
+  are seen to first: to everybody it is as if each had been written when it came.
 - *Over*: the leadership is gone, or loading failed. Whoever waits is refused with NOT_COORDINATOR.
 
 Invariants (``check``): what is applied is what the log holds up to ``applied_end``; replies wait in offset order;
@@ -20,7 +21,7 @@ from enum import Enum
 from typing import Protocol
 
 from cordwood.coordinator.deadlines import Deadlines
-from cordwood.coordinator.outcome import Caller, Outcome, StateRecord
+from cordwood.coordinator.outcome import Caller, Gathers, Outcome, StateRecord
 from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.partition.partition import Partition
 from cordwood.ports import Instant, Logger
@@ -49,7 +50,13 @@ class Machine(Protocol):
         """None for a kind of record that a later version may write. ``CorruptData`` if it makes no sense."""
 
     def apply(self, record: StateRecord, /) -> None:
-        """The only place where the durable state changes."""
+        """The only place where the durable state changes, but for ``adopt``."""
+
+    def adopt(self) -> None:
+        """All that handlers have let happen to copies (``Gathers.AHEAD``) is written: these are the state now."""
+
+    def abandon(self) -> None:
+        """It could not be written: there are no such copies any more."""
 
     def loaded(self, now: Instant, /) -> Outcome:
         """All is applied, and serving begins: set the deadlines of what was found."""
@@ -71,6 +78,7 @@ class ShardState(Enum):
 
 # Looked at for every request: the members of an enumeration take their time.
 _SERVING = ShardState.SERVING
+_AHEAD = Gathers.AHEAD
 
 
 class Shard:
@@ -97,8 +105,9 @@ class Shard:
         self._codec = codec
         self._waiting: deque[tuple[int, Outcome]] = deque()
         self._gathered: list[Outcome] = []
-        self._gathered_records: dict[object, StateRecord] = {}
-        """By their keys: nobody can have seen what a later one replaces."""
+        self._gathered_count = 0
+        self._gathering: object = None
+        """What kind of requests was served last, see ``make_way``."""
 
     # ------------------------------------------------------------------ loading
 
@@ -135,23 +144,28 @@ class Shard:
 
     # ------------------------------------------------------------------ serving
 
-    def check_serving(self) -> None:
-        if self.state is _SERVING:
-            return
-        if self.state is ShardState.LOADING:
-            raise Refused(Error.COORDINATOR_LOAD_IN_PROGRESS)
-        raise Refused(Error.NOT_COORDINATOR)
-
     def handle(self, caller: Caller, handler: Callable[[], Outcome], now: Instant) -> None:
         """Let *handler* decide on a request, and see to what comes of it."""
-        self.write_gathered(now)
         try:
-            self.check_serving()
+            self.make_way(None, now)
             outcome = handler()
         except Refused as refusal:
             caller.refuse(refusal)
             return
         self.finish(outcome, now)
+
+    def make_way(self, kind: object, now: Instant) -> None:
+        """A request is about to be looked at: write what has gathered, unless it is all of the same *kind*.
+
+        Raises:
+            Refused: no requests are served here.
+        """
+        if self._gathered and (kind is None or self._gathering is not kind):
+            self.write_gathered(now)
+        if self.state is not _SERVING:
+            loading = self.state is ShardState.LOADING
+            raise Refused(Error.COORDINATOR_LOAD_IN_PROGRESS if loading else Error.NOT_COORDINATOR)
+        self._gathering = kind
 
     def run_due(self, now: Instant) -> None:
         """Deal with deadlines that have come, as many as may be dealt with in one go. ``deadlines`` has the others."""
@@ -167,43 +181,45 @@ class Shard:
     def gather(self, outcome: Outcome, now: Instant) -> bool:
         """Like ``finish``, but one that says so waits for ``write_gathered``. Is it the first to wait?
 
-        Its handler must neither have seen nor need what other outcomes that gather change.
+        One that has nothing to write, and rests on nothing that waits, need not wait either.
         """
-        if not (outcome.gathers and outcome.records):
-            self.write_gathered(now)
-            self.finish(outcome, now)
+        if outcome.gathers is None:
+            if outcome.records:
+                self.write_gathered(now)
+            self._write([outcome], outcome.records, now)
             return False
-        gathered, records = self._gathered, self._gathered_records
+        gathered = self._gathered
         gathered.append(outcome)
-        for record in outcome.records:
-            records[record.key] = record
-        if len(gathered) >= GATHERED_MAX or len(records) >= GATHERED_MAX:
+        self._gathered_count += len(outcome.records) or 1
+        if self._gathered_count >= GATHERED_MAX:
             self.write_gathered(now)
         return len(gathered) == 1
 
     def write_gathered(self, now: Instant) -> None:
         """Write as one batch what has waited for it."""
         if self._gathered:
-            gathered, self._gathered = self._gathered, []
-            records, self._gathered_records = self._gathered_records, {}
-            self._write(gathered, records.values(), now)
+            gathered, self._gathered, self._gathered_count = self._gathered, [], 0
+            is_ahead = gathered[0].gathers is _AHEAD
+            self._write(gathered, _all_changes(gathered) if is_ahead else _newest(gathered), now, is_ahead=is_ahead)
 
     def finish(self, outcome: Outcome, now: Instant) -> None:
         """Write the records, apply them, and let the replies go now or when all is committed."""
         assert not self._gathered, "what has gathered comes first"
         self._write([outcome], outcome.records, now)
 
-    def _write(self, outcomes: Sequence[Outcome], changes: Collection[StateRecord], now: Instant) -> None:
+    def _write(
+        self, outcomes: Sequence[Outcome], changes: Collection[StateRecord], now: Instant, *, is_ahead: bool = False
+    ) -> None:
         """Write the records of all outcomes as one batch."""
         if changes:
             try:
                 self._append(changes, now)
             except Refused as refusal:
+                if is_ahead:
+                    self.machine.abandon()
                 self._refuse(outcomes, refusal, now)
                 return
-            apply = self.machine.apply
-            for change in changes:
-                apply(change)
+            self._happen(changes, is_ahead=is_ahead)
         if self.partition.high_watermark >= self.applied_end:
             for outcome in outcomes:
                 _reply(outcome)
@@ -212,14 +228,29 @@ class Shard:
         if self._waiting:
             self.partition.watchers[self] = None
 
+    def _happen(self, changes: Collection[StateRecord], *, is_ahead: bool) -> None:
+        if is_ahead:
+            self.machine.adopt()
+            return
+        apply = self.machine.apply
+        for change in changes:
+            apply(change)
+
     def _refuse(self, outcomes: Sequence[Outcome], refusal: Refused, now: Instant) -> None:
-        """They could not be written. If they were too much for one batch, each has a batch of its own."""
-        is_too_much = refusal.error is Error.RECORD_LIST_TOO_LARGE and len(outcomes) > 1
-        for outcome in outcomes:
-            if is_too_much:
-                self._write([outcome], outcome.records, now)
-            else:
+        """They could not be written. If they were too much for one batch, each has a batch of its own.
+
+        What was decided ahead rests on what was decided before it: if one can not be written, nor can the next.
+        """
+        if refusal.error is not Error.RECORD_LIST_TOO_LARGE or len(outcomes) == 1:
+            for outcome in outcomes:
                 _fail(outcome, refusal)
+            return
+        for number, outcome in enumerate(outcomes):
+            end = self.applied_end
+            self._write([outcome], outcome.records, now)
+            if outcome.gathers is _AHEAD and outcome.records and self.applied_end == end:
+                self._refuse(outcomes[number + 1 :], Refused(Error.COORDINATOR_NOT_AVAILABLE), now)
+                return
 
     def _append(self, changes: Iterable[StateRecord], now: Instant) -> None:
         batch = build_pairs(map(self.machine.encode, changes), timestamp=now.wall_ms, codec=self._codec)
@@ -249,7 +280,8 @@ class Shard:
         self.partition.watchers.pop(self, None)
         waiting = [outcome for _, outcome in self._waiting] + self._gathered
         self._waiting.clear()
-        self._gathered, self._gathered_records = [], {}
+        self._gathered, self._gathered_count = [], 0
+        self.machine.abandon()
         for outcome in waiting:
             _fail(outcome, Refused(Error.NOT_COORDINATOR))
         _reply(self.machine.ended())
@@ -260,9 +292,19 @@ class Shard:
         ends = [end for end, _ in self._waiting]
         assert ends == sorted(ends)
         assert not self._waiting or self in self.partition.watchers
-        assert self._gathered_records == {r.key: r for outcome in self._gathered for r in outcome.records}
+        assert len({outcome.gathers for outcome in self._gathered} - {None}) <= 1, "one kind gathers at a time"
+        assert self._gathered_count == sum(len(outcome.records) or 1 for outcome in self._gathered)
         if self.state is ShardState.SERVING:
             assert self.applied_end == self.partition.log.end_offset
+
+
+def _all_changes(outcomes: Iterable[Outcome]) -> list[StateRecord]:
+    return [record for outcome in outcomes for record in outcome.records]
+
+
+def _newest(outcomes: Iterable[Outcome]) -> Collection[StateRecord]:
+    """Of each key the last change: nobody can have seen what it replaces."""
+    return {record.key: record for outcome in outcomes for record in outcome.records}.values()
 
 
 def _reply(outcome: Outcome) -> None:

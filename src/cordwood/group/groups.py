@@ -1,7 +1,7 @@
 """What all groups have in common, whatever protocol their members speak."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from cordwood.coordinator.deadlines import Deadlines
@@ -78,3 +78,10 @@ class Group(Protocol):
         """What to write to delete the group itself; its offsets have tombstones of their own."""
 
     def check(self) -> None: ...
+
+
+class Decided(NamedTuple):
+    """A group as it will be when records that were decided on in this turn of the loop are written."""
+
+    group: Group
+    records: list[StateRecord]

@@ -36,6 +36,14 @@ class GroupMachine:
     def apply(self, record: StateRecord, /) -> None:
         _APPLY[type(record.key)](self.state, record.key, record.value)
 
+    def adopt(self) -> None:
+        ahead, self.state.ahead = self.state.ahead, {}
+        for group_id, decided in ahead.items():
+            self.state.groups[group_id] = decided.group
+
+    def abandon(self) -> None:
+        self.state.ahead = {}
+
     def loaded(self, now: Instant, /) -> Outcome:
         """Every group found sets its own deadlines; the outcome may repair what an older broker left half done."""
         outcome = Outcome()

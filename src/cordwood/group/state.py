@@ -12,7 +12,7 @@ from cordwood.cluster.image import MetadataImage
 from cordwood.config import BrokerConfig, GroupConfig
 from cordwood.coordinator.deadlines import Deadlines
 from cordwood.group.committed import CommittedOffsets
-from cordwood.group.groups import Group
+from cordwood.group.groups import Decided, Group
 from cordwood.group.memory import GroupMemory
 from cordwood.group.stored import OFFSETS_TOPIC
 from cordwood.ids import TopicName
@@ -33,6 +33,8 @@ class GroupState:
     ) -> None:
         """*memory* is that of all shards; without it, these are all groups."""
         self.groups: dict[str, Group] = {}
+        self.ahead: dict[str, Decided] = {}
+        """Groups of which more is decided than written: for handlers that gather, and nobody else."""
         self.offsets = CommittedOffsets()
         self.deadlines: Deadlines[object] = Deadlines()
         self.groups_to_expire: list[str] = []
@@ -73,6 +75,10 @@ class GroupState:
 
     def check(self) -> None:
         self.offsets.check()
+        for group_id, decided in self.ahead.items():
+            assert decided.group.id == group_id in self.groups
+            assert decided.records
+            decided.group.check()
         for group_id, group in self.groups.items():
             assert group.id == group_id
             group.check()

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def handle(broker: "Broker", call: Call, request: ConsumerGroupHeartbeatRequest) -> None:
-    broker.groups.handle(
-        request.group_id,
-        Asking(broker, call, _refused),
-        lambda state, caller, now: consumer.heartbeat(state, request, caller, now),
-    )
+    asking = Asking(broker, call, _refused)
+    if request.member_epoch < 0:
+        broker.groups.ask(request.group_id, request, asking, consumer.goodbye)
+    else:
+        broker.groups.gather(request.group_id, request, asking, consumer.heartbeat)
 
 
 def _refused(refusal: Refused) -> ConsumerGroupHeartbeatResponse:

@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 
 def handle(broker: "Broker", call: Call, request: HeartbeatRequest) -> None:
-    broker.groups.handle(
-        request.group_id,
-        Asking(broker, call, _refused),
-        lambda state, caller, now: routing.heartbeat(state, request, caller, now),
-    )
+    broker.groups.ask(request.group_id, request, Asking(broker, call, _refused), routing.heartbeat)
 
 
 def _refused(refusal: Refused) -> HeartbeatResponse:

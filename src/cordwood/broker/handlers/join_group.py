@@ -7,6 +7,7 @@
 The answer comes when all members have joined, or when the group has waited long enough for them.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.callers import Asking
@@ -20,12 +21,10 @@ if TYPE_CHECKING:
 
 
 def handle(broker: "Broker", call: Call, request: JoinGroupRequest) -> None:
-    def refused(refusal: Refused) -> JoinGroupResponse:
-        name = None if call.api_version >= 7 else ""
-        return JoinGroupResponse(error_code=refusal.error, member_id=request.member_id, protocol_name=name)
+    refused = partial(_refused, request.member_id, call.api_version)
+    broker.groups.ask(request.group_id, request, Asking(broker, call, refused), routing.join)
 
-    broker.groups.handle(
-        request.group_id,
-        Asking(broker, call, refused),
-        lambda state, caller, now: routing.join(state, request, caller, now),
-    )
+
+def _refused(member_id: str, api_version: int, refusal: Refused) -> JoinGroupResponse:
+    name = None if api_version >= 7 else ""
+    return JoinGroupResponse(error_code=refusal.error, member_id=member_id, protocol_name=name)

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 def handle(broker: "Broker", call: Call, request: LeaveGroupRequest) -> None:
-    broker.groups.handle(
+    broker.groups.ask(
         request.group_id,
+        request,
         Asking(broker, call, lambda refusal: LeaveGroupResponse(error_code=refusal.error)),
-        lambda state, caller, now: routing.leave(state, request, caller, now),
+        routing.leave,
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cordwood.broker.callers import Asking
 from cordwood.broker.connection import Call
+from cordwood.errors import Refused
 from cordwood.group import routing
 from cordwood.wire.messages import SyncGroupRequest, SyncGroupResponse
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def handle(broker: "Broker", call: Call, request: SyncGroupRequest) -> None:
-    broker.groups.handle(
-        request.group_id,
-        Asking(broker, call, lambda refusal: SyncGroupResponse(error_code=refusal.error)),
-        lambda state, caller, now: routing.sync(state, request, caller, now),
-    )
+    broker.groups.ask(request.group_id, request, Asking(broker, call, _refused), routing.sync)
+
+
+def _refused(refusal: Refused) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=refusal.error)

@@ -12,7 +12,7 @@ from .classic_joining import classic_join
 from .classic_members import classic_heartbeat, classic_leave, classic_sync
 from .describing import describe
 from .group import ConsumerGroup
-from .heartbeat import heartbeat
+from .heartbeat import goodbye, heartbeat
 from .leaving import EXPIRED
 from .loading import loaded, topics_changed
 
@@ -25,6 +25,7 @@ __all__ = [
     "classic_leave",
     "classic_sync",
     "describe",
+    "goodbye",
     "heartbeat",
     "loaded",
     "topics_changed",

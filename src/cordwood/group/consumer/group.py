@@ -77,6 +77,10 @@ class ConsumerGroup:
             setattr(other, name, getattr(self, name).copy())
         return other
 
+    def take_marks(self, other: "ConsumerGroup") -> None:
+        self.topics_changed, self.new_topics = other.topics_changed, other.new_topics
+        self.patterns_to_refresh = other.patterns_to_refresh
+
     # ------------------------------------------------------------------ as every group
 
     @property

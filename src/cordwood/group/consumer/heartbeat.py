@@ -13,7 +13,7 @@ takes these steps, each resting on those before it (see ``draft``):
 
 from dataclasses import replace
 
-from cordwood.coordinator.outcome import Caller, Outcome, answer
+from cordwood.coordinator.outcome import Caller, Gathers, Outcome
 from cordwood.errors import Error, Refused
 from cordwood.group.state import GroupState
 from cordwood.group.timers import SessionTimeout
@@ -26,7 +26,7 @@ from cordwood.wire.messages import (
 )
 
 from . import migration
-from .draft import Draft
+from .draft import Draft, DraftAhead
 from .group import ConsumerGroup
 from .joining import check_room, find_member, new_member_id
 from .leaving import leave
@@ -42,7 +42,9 @@ WAITING_PART = 10
 
 
 def heartbeat(state: GroupState, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Instant) -> Outcome:
-    group = state.groups.get(request.group_id)
+    """What comes of it gathers, if the group is there already. For those who leave there is ``goodbye``."""
+    decided = state.ahead.get(request.group_id)
+    group = state.groups.get(request.group_id) if decided is None else decided.group
     if isinstance(group, ConsumerGroup):
         member = group.members.get(request.member_id)
         if (
@@ -50,19 +52,34 @@ def heartbeat(state: GroupState, request: ConsumerGroupHeartbeatRequest, caller:
             and _says_nothing_new(request, caller, member)
             and _has_no_news(state, group, member, now)
         ):
-            return answer(caller, _response(state, group, member, now))
+            replies: list[tuple[Caller, object]] = [(caller, _response(state, group, member, now))]
+            return Outcome([], replies, None, None if decided is None else Gathers.AHEAD)
     check_request(request, caller.api_version, state.config.group_consumer_assignors)
-    if request.member_epoch < JOINING:
-        return leave(state, request, caller, now)
-    return _heartbeat(state, request, caller, now)
+    assert request.member_epoch >= JOINING
+    draft = _open(state, request, now)
+    try:
+        return _heartbeat(draft, state, request, caller, now)
+    except Refused:
+        if isinstance(draft, DraftAhead):
+            draft.abandon()
+        raise
+
+
+def goodbye(state: GroupState, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Instant) -> Outcome:
+    """A heartbeat with an epoch below zero."""
+    check_request(request, caller.api_version, state.config.group_consumer_assignors)
+    return leave(state, request, caller, now)
 
 
 def _says_nothing_new(request: ConsumerGroupHeartbeatRequest, caller: Caller, member: Member) -> bool:
-    description = member.description
+    return request.member_epoch == member.current.epoch > JOINING and _describes_nothing_new(
+        request, caller, member.description
+    )
+
+
+def _describes_nothing_new(request: ConsumerGroupHeartbeatRequest, caller: Caller, description: Description) -> bool:
     return (
-        request.member_epoch == member.current.epoch
-        and request.member_epoch > JOINING
-        and request.subscribed_topic_names is None
+        request.subscribed_topic_names is None
         and request.subscribed_topic_regex is None
         and request.server_assignor is None
         and request.instance_id == description.instance_id
@@ -83,8 +100,9 @@ def _has_no_news(state: GroupState, group: ConsumerGroup, member: Member, now: I
     )
 
 
-def _heartbeat(state: GroupState, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Instant) -> Outcome:
-    draft = _open(state, request, now)
+def _heartbeat(
+    draft: Draft, state: GroupState, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Instant
+) -> Outcome:
     check_room(draft.group, request.member_id, state)
     member_id = request.member_id or new_member_id(state)
     before = find_member(draft, member_id, request)
@@ -103,13 +121,15 @@ def _open(state: GroupState, request: ConsumerGroupHeartbeatRequest, now: Instan
     """The group of a heartbeat, which comes into being with its first member."""
     group = state.groups.get(request.group_id)
     if isinstance(group, ConsumerGroup):
-        return Draft(group)
+        return DraftAhead(state, group)
     if request.member_epoch != JOINING:
         raise Refused(Error.GROUP_ID_NOT_FOUND, f"There is no consumer group {request.group_id}.")
     return Draft(ConsumerGroup(request.group_id)) if group is None else migration.upgraded(state, group, now)
 
 
 def _described(known: Description, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> Description:
+    if _describes_nothing_new(request, caller, known):
+        return known
     names, pattern = request.subscribed_topic_names, request.subscribed_topic_regex
     return replace(
         known,

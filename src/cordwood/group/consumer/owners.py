@@ -30,6 +30,10 @@ class Owners:
         owners = self._topics.get(topic_id)
         return None if owners is None else owners.get(partition)
 
+    def is_free(self, topic_id: UUID, partition: int) -> bool:
+        owners = self._topics.get(topic_id)
+        return owners is None or partition not in owners
+
     def take(self, member_id: str, held: Held) -> None:
         for topic_id, partitions in held.items():
             self._topics.setdefault(topic_id, {}).update(dict.fromkeys(partitions, member_id))

@@ -10,7 +10,7 @@ from .draft import Draft
 from .member import Description, Member, MemberState
 from .patterns import change_pattern, is_refresh_due, refresh
 from .reconcile import Goal, Owned, reconcile
-from .records import current_record, description_record, epoch_record
+from .records import description_record, epoch_record
 from .subscriptions import NAMES_MAX
 from .target import assign, is_due
 from .topics import metadata_hash, topic_ids
@@ -22,6 +22,9 @@ def describe(draft: Draft, before: Member, description: Description, state: Grou
     Has the member changed its subscription?
     """
     old = before.description
+    if description is old and before.id in draft.group.members:
+        _look_at_topics(draft, state, now, bump=draft.is_unsettled)
+        return False
     if before.id not in draft.group.members or description != old:
         draft.write(description_record(draft.group.id, before.id, description))
         _check_names(draft)
@@ -37,12 +40,11 @@ def find_room(draft: Draft, member_id: str, state: GroupState, now: Instant) -> 
 
     Partitions that members are given who have said nothing new are theirs in any case.
     """
-    group_bytes = 0 if draft.original.members else GROUP_BYTES + 4 * len(draft.group.id)
-    growth_bytes = group_bytes + draft.group.weight_bytes - draft.original.weight_bytes
+    group_bytes = GROUP_BYTES + 4 * len(draft.group.id) if draft.was_empty else 0
+    growth_bytes = group_bytes + draft.group.weight_bytes - draft.weight_bytes_before
     if growth_bytes <= 0:
         return
-    known = draft.original.members.get(member_id)
-    if known is None or known.description != draft.group.members[member_id].description:
+    if draft.describes(member_id):
         state.memory.admit(growth_bytes, now)
     else:
         state.memory.add(growth_bytes)
@@ -57,7 +59,7 @@ def _look_at_topics(draft: Draft, state: GroupState, now: Instant, *, bump: bool
     """Take in what is new in the topics' metadata, if it may be that there is something."""
     if is_refresh_due(draft.group, state.config.group_consumer_regex_refresh_interval_ms, now.wall_ms):
         bump |= refresh(draft, state.image, now.wall_ms)
-    if bump or draft.original.topics_changed:
+    if bump or draft.marked.topics_changed:
         draft.looked_at_topics()
         next_epoch_if(draft, state, bump)
 
@@ -86,14 +88,14 @@ def advance(
         return member
     subscribed = topic_ids(state.image, group.topics_of(member.description))
     goal = Goal(group.assignment_epoch, group.target(member_id), subscribed, subscription_changed)
-    owner = group.owners.of
-    following = reconcile(member.current, goal, owned, lambda topic_id, partition: owner(topic_id, partition) is None)
+    following = reconcile(member.current, goal, owned, group.owners.is_free)
     if following is member.current:
         return member
-    draft.write(current_record(group.id, member_id, following))
-    member = draft.group.members[member_id]
-    draft.when_decided(lambda: set_rebalance_deadline(state, group.id, member, now))
-    return member
+    must_give_up = MemberState.UNREVOKED_PARTITIONS
+    if member.current.state is must_give_up or following.state is must_give_up:
+        draft.when_decided(lambda: set_rebalance_deadline(state, group.id, draft.group.members[member_id], now))
+    draft.write_current(member_id, following)
+    return draft.group.members[member_id]
 
 
 def set_rebalance_deadline(state: GroupState, group_id: str, member: Member, now: Instant) -> None:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from uuid import UUID
 
 from cordwood.cluster.image import MetadataImage, TopicInfo
-from cordwood.coordinator.outcome import Caller, Outcome, StateRecord
+from cordwood.coordinator.outcome import Caller, Gathers, Outcome, StateRecord
 from cordwood.errors import Error, Refused
 from cordwood.group.committed import NEVER_CHOSEN, CommittedOffset
 from cordwood.group.groups import CheckPartition, Group
@@ -48,6 +48,7 @@ RECORD_BYTES_LEAST = 40
 LOOKED_AT_FROM_BYTES = 4096
 """Fewer than these are left to the log to refuse: to know its limit takes longer than to make the records."""
 
+_BY_KEY = Gathers.BY_KEY
 _new = tuple.__new__  # makes a named tuple in a third of the time
 
 
@@ -80,7 +81,8 @@ def commit(state: GroupState, request: OffsetCommitRequest, caller: Caller, now:
                 raise Refused(Error.INVALID_COMMIT_OFFSET_SIZE, "These offsets do not fit into one batch.")
             key = _new(OffsetCommitKey, (group_id, found.name, index))
             records.append(_new(StateRecord, (key, _offset(request, found, asked, note, now))))
-    return Outcome(records, [(caller, _answer(request, version, errors))], None, group is not None)
+    gathers = _BY_KEY if records and group is not None else None
+    return Outcome(records, [(caller, _answer(request, version, errors))], None, gathers)
 
 
 def refused_commit(
