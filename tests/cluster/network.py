@@ -1,0 +1,210 @@
+"""The wires between brokers, and between brokers and ZooKeeper: cut both ways or one way, slowed down, and mended.
+
+Every address that a broker is told leads through a small proxy in the test's own process, so this works on any machine
+and needs no rights. A proxy knows who dials it: ZooKeeper's proxies are one for each broker, and of a broker's own
+proxy's visitors the system tells which process they are.
+
+What is cut is silent, as behind a broken switch: what was sent waits and arrives late when the wire is mended, as TCP
+would have it; whoever dials hears nothing; whoever hangs up is not heard. A broker that is *gone* is something else:
+its proxy stops listening, so that dialling it is refused, as on its own port.
+"""
+
+import asyncio
+import socket
+import threading
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+
+import psutil
+
+CHUNK = 1 << 16
+Node = int | str
+KEEPER: Node = "zookeeper"
+CLIENTS: Node = "clients"
+
+
+class Network:
+    """All proxies of a cluster, served by a thread of their own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="network", daemon=True)
+        self._open: defaultdict[tuple[Node, Node], asyncio.Event] = defaultdict(_set_event)
+        self._delay_s: dict[tuple[Node, Node], float] = {}
+        self._pids: dict[int, Callable[[], int | None]] = {}
+        self._listeners: dict[tuple[Node, int], _Listener] = {}
+        self._talks: set[asyncio.Task[None]] = set()
+        self._thread.start()
+
+    # Making
+
+    def to_broker(self, node: int, port: int, pid: Callable[[], int | None]) -> int:
+        """A proxy in front of a broker that listens on *port*; the port to tell others. *pid* tells its process."""
+        self._pids[node] = pid
+        return self._listen(_Listener(node, port, None))
+
+    def to_keeper(self, node: int, port: int) -> int:
+        """A proxy for one broker in front of one ZooKeeper server."""
+        return self._listen(_Listener(KEEPER, port, node))
+
+    def _listen(self, listener: "_Listener") -> int:
+        self._do(self._start(listener))
+        self._listeners[listener.target, listener.proxy_port] = listener
+        return listener.proxy_port
+
+    # Faults
+
+    def cut(self, one: Node, other: Node) -> None:
+        """Nothing passes, either way."""
+        self.cut_one_way(one, other)
+        self.cut_one_way(other, one)
+
+    def cut_one_way(self, source: Node, target: Node) -> None:
+        """Nothing that *source* sends reaches *target*, whoever of them dialled."""
+        self._do(self._set_gate((source, target), False))
+
+    def slow(self, source: Node, target: Node, delay_s: float) -> None:
+        """What *source* sends reaches *target* so much later."""
+        self._delay_s[source, target] = delay_s
+
+    def isolate(self, node: int, others: Iterable[Node]) -> None:
+        """From all of these."""
+        for other in others:
+            self.cut(node, other)
+
+    def mend(self) -> None:
+        """Everything passes again; what has waited first."""
+        self._delay_s.clear()
+        for wire in list(self._open):
+            self._do(self._set_gate(wire, True))
+
+    def gone(self, node: int) -> None:
+        """The broker's process has ended: nobody listens any more."""
+        for listener in self._listeners.values():
+            if listener.target == node:
+                self._do(self._stop(listener))
+
+    def back(self, node: int) -> None:
+        """The broker's process is about to start."""
+        for listener in self._listeners.values():
+            if listener.target == node:
+                self._do(self._start(listener))
+
+    def close(self) -> None:
+        self._do(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    # In the loop's thread
+
+    def _do(self, work: Awaitable[None]) -> None:
+        async def run() -> None:
+            await work
+
+        asyncio.run_coroutine_threadsafe(run(), self._loop).result(10)
+
+    async def _set_gate(self, wire: tuple[Node, Node], is_open: bool) -> None:
+        gate = self._open[wire]
+        if is_open:
+            gate.set()
+        else:
+            gate.clear()
+
+    async def _start(self, listener: "_Listener") -> None:
+        if listener.server is None:
+
+            async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                await self._talk(listener, reader, writer)
+
+            listener.server = await asyncio.start_server(talk, "127.0.0.1", listener.proxy_port)
+            listener.proxy_port = listener.server.sockets[0].getsockname()[1]
+
+    async def _stop(self, listener: "_Listener") -> None:
+        if listener.server is not None:
+            listener.server.close()
+            listener.server = None
+
+    async def _close(self) -> None:
+        for listener in self._listeners.values():
+            await self._stop(listener)
+        talks = list(self._talks)
+        for task in talks:
+            task.cancel()
+        await asyncio.gather(*talks, return_exceptions=True)
+
+    async def _talk(self, listener: "_Listener", reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._talks.add(task)
+        try:
+            source = listener.source if listener.source is not None else self._owner(writer)
+            await self._open[source, listener.target].wait()
+            await self._open[listener.target, source].wait()
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            try:
+                await asyncio.gather(
+                    self._pump(reader, far_writer, source, listener.target),
+                    self._pump(far_reader, writer, listener.target, source),
+                )
+            finally:
+                _hang_up(far_writer)
+        except (OSError, asyncio.CancelledError):
+            pass  # whoever is left learns of it by the end of its connection
+        finally:
+            _hang_up(writer)
+            self._talks.discard(task)
+
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: Node, target: Node
+    ) -> None:
+        while True:
+            try:
+                data = await reader.read(CHUNK)
+            except ConnectionError:
+                data = b""
+            if delay_s := self._delay_s.get((source, target), 0.0):
+                await asyncio.sleep(delay_s)
+            await self._open[source, target].wait()
+            if not data:
+                raise ConnectionResetError  # the other half ends too: brokers and clients do not talk one way
+            writer.write(data)
+            await writer.drain()
+
+    def _owner(self, writer: asyncio.StreamWriter) -> Node:
+        """Which broker has dialled, by the port it dialled from; else a client."""
+        port = writer.get_extra_info("peername")[1]
+        for node, pid in self._pids.items():
+            if (number := pid()) is not None:
+                with suppress(psutil.Error):
+                    dialled = psutil.Process(number).net_connections(kind="tcp4")
+                    if any(one.laddr and one.laddr.port == port for one in dialled):
+                        return node
+        return CLIENTS
+
+
+class _Listener:
+    """One proxy: whom it stands for, on which port, and who alone may dial it (None: anybody)."""
+
+    def __init__(self, target: Node, port: int, source: Node | None) -> None:
+        self.target = target
+        self.port = port
+        self.source = source
+        self.proxy_port = 0
+        self.server: asyncio.Server | None = None
+
+
+def _set_event() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
+
+
+def _hang_up(writer: asyncio.StreamWriter) -> None:
+    """Without waiting for what is not sent."""
+    sock = writer.get_extra_info("socket")
+    if sock is not None:
+        with suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    writer.transport.abort()
