@@ -65,6 +65,11 @@ class Linger:
 
 
 @dataclass(frozen=True, slots=True)
+class PurgeChanges:
+    """Let the metadata store forget of its changes those that everybody has heard of by now. Nothing comes back."""
+
+
+@dataclass(frozen=True, slots=True)
 class Dial:
     """Connect to another broker; answer with ``link_up`` or ``link_lost``."""
 
@@ -88,4 +93,4 @@ class HangUp:
     link: LinkId
 
 
-Effect = Send | Close | WriteMetadata | Sync | Remove | Compact | Linger | Dial | Transmit | HangUp
+Effect = Send | Close | WriteMetadata | Sync | Remove | Compact | Linger | PurgeChanges | Dial | Transmit | HangUp

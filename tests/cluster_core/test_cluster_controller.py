@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cordwood.cluster import layout
 from cordwood.cluster.controller import (
     PARTITIONS_MAX,
     add_partitions,
     check_assignment,
     create_topic,
-    delete_topic,
+    delete_topics,
     new_uuid,
     plan_partitions,
     plan_topic,
@@ -23,6 +24,7 @@ from cordwood.cluster.controller import (
 )
 from cordwood.cluster.image import MetadataImage, TopicInfo
 from cordwood.cluster.layout import broker_config_path, uuid_text
+from cordwood.cluster.registration import Applicant, standalone_nodes
 from cordwood.errors import Error, Refused
 from cordwood.ids import NodeId, TopicName
 from cordwood.ports import Create, Set, StoreOp
@@ -39,6 +41,11 @@ class Cluster:
         self.store = SimStore()
         self.image = MetadataImage()
         self.random = Random(1)
+        for node in brokers:
+            self.image.apply(standalone_nodes(Applicant(node, {"L": ("PLAINTEXT", "h", node)}, UUID(int=node))))
+
+    def lose(self, *nodes: NodeId) -> None:
+        self.image.apply([], [layout.broker_path(node) for node in nodes])
 
     def do(self, operations: Sequence[StoreOp]) -> None:
         self.image.apply(*self.store.multi(operations))
@@ -54,7 +61,6 @@ class Cluster:
     ) -> TopicInfo:
         plan = plan_topic(
             self.image,
-            self.brokers,
             self.random,
             name=name,
             partitions=partitions,
@@ -62,13 +68,13 @@ class Cluster:
             manual=manual or {},
             config=config or {},
         )
-        self.do(create_topic(plan))
+        self.do(create_topic(self.image, plan))
         topic = self.image.topics[TopicName(name)]
         assert topic.id == plan.id
         return topic
 
     def grow(self, topic: TopicInfo, count: int, manual: Sequence[Sequence[int]] | None = None) -> None:
-        self.do(add_partitions(topic, plan_partitions(topic, self.brokers, count=count, manual=manual)))
+        self.do(add_partitions(self.image, topic, plan_partitions(self.image, topic, count=count, manual=manual)))
 
 
 def refused(attempt: object) -> Error:
@@ -133,7 +139,7 @@ def test_an_assignment_by_hand_is_taken_as_it_is() -> None:
     ],
 )
 def test_an_assignment_by_hand_must_make_sense(manual: dict[int, list[int]]) -> None:
-    assert refused(lambda: check_assignment(manual, THREE, first=0)) == Error.INVALID_REPLICA_ASSIGNMENT
+    assert refused(lambda: check_assignment(manual, Cluster().image, first=0)) == Error.INVALID_REPLICA_ASSIGNMENT
 
 
 def test_an_id_never_looks_like_an_option() -> None:
@@ -169,7 +175,7 @@ def test_a_grown_topic_is_as_balanced_as_a_new_one(nodes: int, before: int, adde
 def test_a_topic_grows_although_its_first_broker_is_gone() -> None:
     cluster = Cluster()
     topic = cluster.create("t", -1, -1, {0: [3]})
-    cluster.brokers = [NodeId(1), NodeId(2)]
+    cluster.lose(NodeId(3))
     cluster.grow(topic, 3)
     assert {p.leader for p in topic.partitions[1:]} == {1, 2}
 
@@ -203,7 +209,7 @@ def test_growth_that_can_not_be(count: int, manual: list[list[int]] | None, erro
 def test_a_topic_does_not_grow_with_fewer_replicas() -> None:
     cluster = Cluster()
     topic = cluster.create("t", 2, 3)
-    cluster.brokers = THREE[:2]
+    cluster.image.apply([], [layout.incarnation_path(NodeId(3)), layout.broker_path(NodeId(3))])
     assert refused(lambda: cluster.grow(topic, 3)) == Error.INVALID_REPLICATION_FACTOR
 
 
@@ -214,9 +220,9 @@ def test_a_deleted_topic_leaves_nothing_but_its_mark() -> None:
     cluster = Cluster()
     before = list(cluster.store.load())
     topic = cluster.create("t", 3, config={"retention.ms": "5"})
-    cluster.do(delete_topic(cluster.image, topic))
+    cluster.do(delete_topics(cluster.image, [topic]))
     assert cluster.image.topics == {}
-    assert cluster.image.deleted_topics == {topic.id: "t"}
+    assert cluster.image.deleted_topics == {topic.id: ("t", (1, 2, 3))}
     assert [n.path for n in cluster.store.load()] == [f"/admin/deleted_topics/{uuid_text(topic.id)}", *before]
 
 

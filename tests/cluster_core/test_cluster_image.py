@@ -11,20 +11,24 @@ from cordwood.cluster import layout
 from cordwood.cluster.controller import (
     add_partitions,
     create_topic,
-    delete_topic,
+    delete_topics,
+    forget_topic,
     plan_partitions,
     plan_topic,
     set_config,
     take_producer_ids,
 )
 from cordwood.cluster.image import NO_LEADER, MetadataImage
+from cordwood.cluster.layout import Assignment
+from cordwood.cluster.registration import Applicant, standalone_nodes
 from cordwood.errors import Refused
 from cordwood.ids import NodeId, TopicId, TopicName
-from cordwood.ports import Delete, Node, StoreOp
+from cordwood.ports import Node, StoreOp
 from cordwood.sim.store import SimStore
 
 ONE = NodeId(1)
 T = TopicName("t")
+ALONE = standalone_nodes(Applicant(ONE, {"L": ("PLAINTEXT", "h", 1)}, UUID(int=1)))
 ID, OTHER = TopicId(UUID(int=1)), TopicId(UUID(int=2))
 
 
@@ -33,11 +37,11 @@ def node(path: str, data: bytes = b"") -> Node:
 
 
 def topic_node(topic_id: TopicId = ID, partitions: int = 1) -> Node:
-    return node(layout.topic_path(T), layout.topic_data(topic_id, [(ONE,)] * partitions))
+    return node(layout.topic_path(T), layout.topic_data(topic_id, [Assignment((ONE,))] * partitions))
 
 
 def state_node(index: int = 0, leader: NodeId = ONE, epoch: int = 0) -> Node:
-    data = layout.partition_data(leader=leader, leader_epoch=epoch, isr=[ONE], controller_epoch=0)
+    data = layout.partition_data(leader=leader, leader_epoch=epoch, isr=[leader], controller_epoch=0)
     return node(layout.partition_path(T, index), data)
 
 
@@ -81,7 +85,7 @@ def test_a_topic_that_changed_its_id_is_another_topic() -> None:
 def test_partitions_may_move() -> None:
     image = MetadataImage()
     image.apply([topic_node(), state_node()])
-    image.apply([node(layout.topic_path(T), layout.topic_data(ID, [(ONE, NodeId(2))]))])
+    image.apply([node(layout.topic_path(T), layout.topic_data(ID, [Assignment((ONE, NodeId(2)))]))])
     assert image.topics[T].partitions[0].replicas == (1, 2)
     assert image.topics[T].partitions[0].leader == 1
 
@@ -156,13 +160,18 @@ def test_an_image_read_anew_is_the_image_that_changed_step_by_step(
     changes: list[tuple[str, TopicName, int]],
 ) -> None:
     store, image, random = SimStore(), MetadataImage(), Random(1)
+    image.apply(ALONE)
     for kind, name, number in changes:
         operations = _operations(image, random, kind, name, number)
         if operations:
             image.apply(*store.multi(operations))
             image.check()
+    nodes = [*store.load(), *ALONE]
     again = MetadataImage()
-    again.apply(store.load())
+    again.apply(nodes)
+    assert vars(again) == vars(image)
+    Random(2).shuffle(nodes)
+    image.replace(nodes)
     assert vars(again) == vars(image)
 
 
@@ -170,23 +179,23 @@ def _operations(image: MetadataImage, random: Random, kind: str, name: TopicName
     topic = image.topics.get(name)
     if kind == "create" and topic is None:
         try:
-            plan = plan_topic(image, [ONE], random, name=name, partitions=number, replicas=1, manual={}, config={})
+            plan = plan_topic(image, random, name=name, partitions=number, replicas=1, manual={}, config={})
         except Refused:  # a name that collides
             return []
-        return create_topic(plan)
+        return create_topic(image, plan)
     if kind == "ids":
         return take_producer_ids(image, ONE)[1]
     if kind == "broker":
         return set_config(image, layout.broker_config_path(str(number)), {"x": name})
     if kind == "forget" and image.deleted_topics:
-        return [Delete(layout.deleted_topic_path(min(image.deleted_topics)))]
+        return forget_topic(image, min(image.deleted_topics), ONE)
     if topic is None:
         return []
     if kind == "delete":
-        return delete_topic(image, topic)
+        return delete_topics(image, [topic])
     if kind == "grow":
         count = len(topic.partitions) + number
-        return add_partitions(topic, plan_partitions(topic, [ONE], count=count, manual=None))
+        return add_partitions(image, topic, plan_partitions(image, topic, count=count, manual=None))
     if kind == "config":
         return set_config(image, layout.topic_config_path(name), {"x": "1"} if number else {})
     return []

@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cordwood.cluster import layout
+from cordwood.cluster.layout import Assignment, DeletedTopic, Incarnation
 from cordwood.ids import NodeId, TopicId, TopicName
 
 nodes = st.integers(0, 2**31 - 1).map(NodeId)
-assignments = st.lists(st.lists(nodes, min_size=1, max_size=4).map(tuple), min_size=1, max_size=12)
+several = st.lists(nodes, max_size=4).map(tuple)
+assignments = st.lists(st.builds(Assignment, several, several, several), min_size=1, max_size=12)
 
 
 @given(st.uuids())
@@ -25,7 +27,7 @@ def test_a_known_id() -> None:
 
 
 @given(st.uuids().map(TopicId), assignments)
-def test_a_topic_is_read_as_it_was_written(topic_id: TopicId, assignment: list[tuple[NodeId, ...]]) -> None:
+def test_a_topic_is_read_as_it_was_written(topic_id: TopicId, assignment: list[Assignment]) -> None:
     assert layout.parse_topic(layout.topic_data(topic_id, assignment)) == (topic_id, assignment)
 
 
@@ -43,7 +45,22 @@ def test_settings_are_read_as_they_were_written(config: dict[str, str]) -> None:
 @given(st.text())
 def test_names_and_ids_are_read_as_they_were_written(text: str) -> None:
     assert layout.parse_cluster_id(layout.cluster_id_data(text)) == text
-    assert layout.parse_deleted_topic(layout.deleted_topic_data(TopicName(text))) == text
+
+
+@given(st.text().map(TopicName), several)
+def test_a_deletion_is_read_as_it_was_written(name: TopicName, replicas: tuple[NodeId, ...]) -> None:
+    mark = DeletedTopic(name, replicas)
+    assert layout.parse_deleted_topic(layout.deleted_topic_data(mark)) == mark
+
+
+def test_a_deletion_of_an_older_version_is_read() -> None:
+    assert layout.parse_deleted_topic(b'{"version":1,"name":"t"}') == DeletedTopic(TopicName("t"), ())
+
+
+@given(st.uuids(), st.text())
+def test_an_incarnation_is_read_as_it_was_written(directory_id: UUID, boot_id: str) -> None:
+    incarnation = Incarnation(directory_id, boot_id)
+    assert layout.parse_incarnation(layout.incarnation_data(incarnation)) == incarnation
 
 
 @given(st.integers(0, 2**62))
@@ -58,7 +75,7 @@ def test_somebody_who_knows_kafkas_zookeeper_reads_it() -> None:
     assert layout.partition_path(topic, 3) == "/brokers/topics/t/partitions/3/state"
     assert layout.topic_config_path(topic) == "/config/topics/t"
     assert layout.broker_config_path(layout.DEFAULT_BROKER) == "/config/brokers/<default>"
-    assert json.loads(layout.topic_data(TopicId(UUID(int=1)), [(NodeId(1), NodeId(2))])) == {
+    assert json.loads(layout.topic_data(TopicId(UUID(int=1)), [Assignment((NodeId(1), NodeId(2)))])) == {
         "version": 3,
         "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ",
         "partitions": {"0": [1, 2]},

@@ -22,6 +22,7 @@ from cordwood.broker.replication import Replication
 from cordwood.broker.settings import Settings
 from cordwood.broker.timers import NEVER, Timers
 from cordwood.cluster.image import BrokerInfo, Delta, MetadataImage
+from cordwood.cluster.registration import Applicant
 from cordwood.config import BrokerConfig
 from cordwood.effects import Close, Effect, Send
 from cordwood.errors import CordwoodError, CorruptData, ProtocolError, StorageError
@@ -45,7 +46,9 @@ class Broker:
         entropy: Entropy,
         logger: Logger,
         now: Instant,
+        applicant: Applicant | None = None,
     ) -> None:
+        """*applicant*: as what this broker registers, if it is to be one of a cluster."""
         self.settings = settings
         self.image = image
         self.replicas = replicas
@@ -59,7 +62,7 @@ class Broker:
         self.producer_ids = ProducerIds()
         self.compactor = Compactor()
         self.peers = Peers(self)
-        self.membership = Membership(self)
+        self.membership = Membership(self, applicant)
         self.controllership = Controllership(self)
         self.replication = Replication(self)
         self.groups = GroupCoordinator(self)
@@ -215,6 +218,18 @@ class Broker:
         self.groups.write_gathered(now)
         return self._take_effects()
 
+    def stop_leading(self, now: Instant) -> list[Effect]:
+        """This broker is about to stop: others shall lead. ``membership.may_stop`` tells when to ``leave``."""
+        self.now = now
+        self.membership.stop_leading()
+        return self._take_effects()
+
+    def leave(self, now: Instant) -> list[Effect]:
+        """Acknowledge nothing any more, and be gone from the cluster; ``membership.has_left`` tells when."""
+        self.now = now
+        self.membership.leave()
+        return self._take_effects()
+
     def shut_down(self, now: Instant) -> None:
         """The last event: bring all logs to the disk, and note that they need no recovery."""
         self.now = now
@@ -285,13 +300,22 @@ class Broker:
         self.proposals.submit(plan, done, self.effects)
 
     def brokers(self, call: Call) -> list[BrokerInfo]:
-        """The live brokers, with the addresses to tell this client: advertised, or the one that it dialled."""
+        """The live brokers, with the addresses to tell this client: those of the listener that it came to.
+
+        A broker on its own that was not told what to advertise names the address that the client dialled.
+        """
         peer = call.connection.peer
+        if self.clustered:
+            return [
+                BrokerInfo(node, *registration.endpoints[peer.listener], registration.rack)
+                for node, registration in sorted(self.image.brokers.items())
+                if peer.listener in registration.endpoints
+            ]
         host, port = self.settings.advertised.get(peer.listener, (peer.local_host, peer.local_port))
         return [BrokerInfo(self.node, host, port, self.config.broker_rack)]
 
     def live_nodes(self) -> list[NodeId]:
-        return [self.node]
+        return sorted(self.image.brokers)
 
     # ------------------------------------------------------------------ the end of every event
 
@@ -315,6 +339,7 @@ class Broker:
         self.sessions.check()
         self.replicas.check()
         self.compactor.check()
+        self.membership.check()
         self.groups.check()
         self.peers.check()
         self.replication.check()

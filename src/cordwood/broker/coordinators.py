@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
+from cordwood.broker.portions import states_max
 from cordwood.broker.timers import Timer
 from cordwood.cluster.controller import create_topic, plan_topic
 from cordwood.cluster.image import NO_LEADER, Delta
@@ -105,14 +106,15 @@ class GroupCoordinator:
         broker = self._broker
         if TOPIC in broker.image.topics:
             return []
-        config, brokers = broker.config, broker.live_nodes()
+        config = broker.config
         plan = plan_topic(
             broker.image,
-            brokers,
             broker.entropy,
             name=TOPIC,
             partitions=config.offsets_topic_num_partitions,
-            replicas=min(config.offsets_topic_replication_factor, len(brokers)),
+            # A broker on its own makes do with itself. In a cluster others may not have come yet: that waits, or the
+            # topic would for ever have too few replicas.
+            replicas=config.offsets_topic_replication_factor if broker.clustered else 1,
             manual={},
             config={
                 "cleanup.policy": "compact",
@@ -120,7 +122,7 @@ class GroupCoordinator:
                 "segment.bytes": str(max(config.offsets_topic_segment_bytes, SEGMENT_BYTES_LEAST)),
             },
         )
-        return create_topic(plan)
+        return create_topic(broker.image, plan, states_max=states_max(broker))
 
     def _find(self, group_id: str) -> GroupShard:
         topic = self._broker.image.topics.get(TOPIC)
@@ -224,7 +226,7 @@ class GroupCoordinator:
         """The metadata has changed: this broker may lead other partitions, and groups hear of their topics."""
         if TOPIC in delta.topics:
             self._match_metadata()
-        names = [name for name in delta.topics if name != TOPIC]
+        names = [name for name, states in delta.topics.items() if name != TOPIC and states is None]
         if not names:
             return
         for found in self._shards.values():

@@ -1,30 +1,203 @@
 """This broker as one of a cluster: registered, or fenced.
 
 A broker leads only while it is registered and its session with the metadata store lives. Without, it is *fenced*: it
-acknowledges nothing any more, and whoever waits for that is told so at once.
+acknowledges nothing any more, and whoever waits for that is told so at once. It registers at start, and again whenever
+its registration is gone: because its session ended, or because others took it for dead. See ``cluster/registration``
+for the steps.
+
+A broker on its own is never fenced, and nothing here happens to it.
 """
 
 from typing import TYPE_CHECKING
 
+from cordwood.broker.timers import Timer
 from cordwood.cluster.image import Delta
-from cordwood.ports import SessionState
+from cordwood.cluster.registration import (
+    Applicant,
+    Loss,
+    announce_end,
+    begin,
+    loss_of,
+    register,
+    remove_broker,
+    retreat,
+)
+from cordwood.cluster.states import Live
+from cordwood.errors import Refused
+from cordwood.ports import Instant, SessionState, StoreOp
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
+
+RETRY_MS, RETRY_MS_MAX = 100, 5000
+HANDOVER_MS_MAX = 30_000
+"""So long a broker that is about to stop waits for others to take over; Kafka's asks three times, 5 seconds apart."""
+NO_EPOCH = -1
 
 
 class Membership:
     """Whether this broker counts."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "Broker", applicant: Applicant | None) -> None:
         self._broker = broker
+        self._applicant = applicant
         self.fenced = broker.clustered
+        self._session = SessionState.ALIVE
+        self._outdated = False
+        """Has the session ended since the metadata was read?"""
+        self._life = NO_EPOCH
+        """The epoch of a life that has begun and not been registered yet."""
+        self.epoch = NO_EPOCH
+        """The broker epoch with which it registered last: what the version of its incarnation became."""
+        self._registering = False
+        self._retry: Timer | None = None
+        self._retry_ms = RETRY_MS
+        self._leaving = False
+        self.stopping = False
+        """Is it about to stop?"""
+        self.may_stop = not broker.clustered
+        """Once it is ``stopping``: nobody could take over more than has been taken over."""
+        self.has_left = not broker.clustered
+        """Once it was told to ``leave``: it has, or it can not say so."""
 
     def start(self) -> None:
-        """Register."""
+        if self._broker.clustered:
+            assert self._applicant is not None
+            self._step()
+
+    # ------------------------------------------------------------------ what happens to it
 
     def session_changed(self, state: SessionState) -> None:
         """The session lives, hangs, or is over."""
+        if not self._broker.clustered:
+            return
+        self._session = state
+        if state is SessionState.LOST:
+            self._outdated = True
+        self._match()
 
     def apply(self, delta: Delta) -> None:
         """Notice one's own registration, or that it is gone."""
+        if not self._broker.clustered:
+            return
+        if delta.reloaded:
+            self._outdated = False
+        if delta.reloaded or self._broker.node in delta.brokers:
+            self._match()
+        if self.stopping and (delta.reloaded or delta.brokers or delta.topics):
+            self._look_for_heirs()
+
+    def _match(self) -> None:
+        """Be fenced or not, and see to it that it does not last."""
+        fenced = not self._counts()
+        if fenced != self.fenced:
+            self.fenced = fenced
+            self._broker.logger.info(
+                "broker %d is %s", self._broker.node, "fenced: it leads nothing now" if fenced else "registered"
+            )
+            self._broker.replication.fenced_changed()
+            self._broker.controllership.fenced_changed()
+        if fenced:
+            self._step()
+            if self.stopping:
+                self.may_stop = True
+
+    def _counts(self) -> bool:
+        image, node = self._broker.image, self._broker.node
+        if self._session is SessionState.LOST or self._outdated or self._leaving:
+            return False
+        return self.epoch != NO_EPOCH and node in image.brokers and image.broker_epoch(node) == self.epoch
+
+    # ------------------------------------------------------------------ registering
+
+    def _step(self) -> None:
+        """Take the next step towards being registered, unless one is under way or there is no point in it."""
+        if self._registering or self._retry is not None or self._leaving or self.stopping:
+            return
+        if self._session is SessionState.LOST or self._outdated:
+            return
+        self._registering = True
+        self._broker.propose(self._plan, self._stepped)
+
+    def _plan(self) -> list[StoreOp]:
+        assert self._applicant is not None
+        image = self._broker.image
+        if self._life == NO_EPOCH or self._life != image.broker_epoch(self._broker.node):
+            self._life = NO_EPOCH
+            return begin(image, self._applicant)
+        return retreat(image, self._applicant, self._loss()) or register(image, self._applicant)
+
+    def _loss(self) -> Loss:
+        """What the logs may lack. They lose nothing while the process lives."""
+        assert self._applicant is not None
+        return Loss.NOTHING if self.epoch != NO_EPOCH else loss_of(self._broker.image, self._applicant)
+
+    def _stepped(self, refusal: Refused | None) -> None:
+        self._registering = False
+        image, node = self._broker.image, self._broker.node
+        if refusal is not None:
+            self._broker.logger.warning("broker %d can not register yet: %s", node, refusal)
+            self._retry = self._broker.timers.at(self._broker.now.mono_ms + self._retry_ms, self._again)
+            self._retry_ms = min(2 * self._retry_ms, RETRY_MS_MAX)
+            return
+        self._retry_ms = RETRY_MS
+        if self._life == NO_EPOCH:
+            self._life = image.broker_epoch(node)
+        elif node in image.brokers and image.broker_epoch(node) == self._life + 1:
+            self.epoch, self._life = self._life + 1, NO_EPOCH
+        self._match()
+
+    def _again(self, now: Instant) -> None:
+        self._retry = None
+        self._match()
+
+    # ------------------------------------------------------------------ the end
+
+    def stop_leading(self) -> None:
+        """Have others take over. ``may_stop`` tells when there is nothing more to wait for."""
+        self.stopping = True
+        if self.fenced or not self._broker.clustered or not self._broker.config.controlled_shutdown_enable:
+            self.may_stop = True
+            return
+        assert self._applicant is not None
+        applicant = self._applicant
+        self._broker.timers.at(self._broker.now.mono_ms + HANDOVER_MS_MAX, self._enough)
+        self._broker.propose(lambda: announce_end(self._broker.image, applicant), self._announced)
+
+    def _announced(self, refusal: Refused | None) -> None:
+        if refusal is not None:
+            self._broker.logger.warning("others can not be told that this broker stops: %s", refusal)
+            self.may_stop = True
+
+    def _enough(self, now: Instant) -> None:
+        if not self.may_stop:
+            self._broker.logger.warning("nobody took over everything that broker %d leads", self._broker.node)
+            self.may_stop = True
+
+    def _look_for_heirs(self) -> None:
+        """Is there a partition left that this broker is in sync with, and that somebody else could go on with?"""
+        image, node = self._broker.image, self._broker.node
+        registration = image.brokers.get(node)
+        if registration is None or not registration.shutting_down or self.may_stop:
+            return
+        able = Live.of(image).able
+        self.may_stop = all(
+            node not in partition.isr or able.isdisjoint(partition.isr)
+            for topic in image.topics.values()
+            for partition in topic.partitions
+        )
+
+    def leave(self) -> None:
+        """Be gone from the cluster, as far as it can still be told. ``has_left`` tells when that is done."""
+        if not self._broker.clustered or self._leaving:
+            return
+        self._leaving = True
+        self._match()
+        image, node, epoch = self._broker.image, self._broker.node, self.epoch
+        self._broker.propose(lambda: remove_broker(image, node, epoch), self._left)
+
+    def _left(self, refusal: Refused | None) -> None:
+        self.has_left = True
+
+    def check(self) -> None:
+        assert self.fenced == (self._broker.clustered and not self._counts())

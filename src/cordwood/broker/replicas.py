@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from cordwood.broker.settings import Settings
 from cordwood.broker.syncs import Syncs
+from cordwood.cluster.controller import forget_topic
 from cordwood.cluster.image import Delta, MetadataImage, PartitionInfo, TopicInfo
-from cordwood.cluster.layout import deleted_topic_path
 from cordwood.config import TopicConfig
 from cordwood.config.topic import problems
 from cordwood.effects import Remove
@@ -18,7 +18,7 @@ from cordwood.ids import NodeId, TopicId, TopicName, TopicPartition
 from cordwood.log.directory import LogDirectory
 from cordwood.log.log import Log, SyncJob
 from cordwood.partition.partition import Partition
-from cordwood.ports import Delete, Instant, Logger, StoreOp
+from cordwood.ports import Instant, Logger
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
@@ -92,7 +92,8 @@ class Replicas:
         power, under the name of a topic that was being deleted, has nothing in it that anybody was promised.
         """
         topic = image.topics.get(name.topic)
-        doomed = name.topic in image.deleted_topics.values() if topic_id is None else topic_id in image.deleted_topics
+        names = {mark.name for mark in image.deleted_topics.values()} if topic_id is None else ()
+        doomed = topic_id in image.deleted_topics or name.topic in names
         known = topic is not None and topic_id in (topic.id, None) and name.partition < len(topic.partitions)
         if known and not doomed:
             return
@@ -191,14 +192,15 @@ class Replicas:
     def removed(self, broker: "Broker", token: int) -> None:
         topic_id = self._removals.pop(token)
         if topic_id is not None:
-            broker.propose(lambda: _forget(broker.image, topic_id), _ignore)
+            broker.propose(lambda: forget_topic(broker.image, topic_id, self._node), _ignore)
 
     def _remove_leftovers(self, broker: "Broker") -> None:
         leftovers, self._leftovers = self._leftovers, []
         if leftovers:
             self._remove(broker, directories=leftovers)
-        for topic_id in sorted(broker.image.deleted_topics):
-            self._remove(broker, topic_id=topic_id)  # removals happen in order: after all leftovers
+        for topic_id, mark in sorted(broker.image.deleted_topics.items()):
+            if self._node in mark.replicas or not mark.replicas:
+                self._remove(broker, topic_id=topic_id)  # removals happen in order: after all leftovers
 
     # ------------------------------------------------------------------ looking after the logs
 
@@ -298,11 +300,6 @@ def _sync(log: Log, job: SyncJob, now: Instant) -> None:
     for file in job.files:
         file.sync()
     log.synced(job, now)
-
-
-def _forget(image: MetadataImage, topic_id: TopicId) -> list[StoreOp]:
-    path = deleted_topic_path(topic_id)
-    return [Delete(path)] if topic_id in image.deleted_topics else []
 
 
 def _ignore(_: Refused | None) -> None:

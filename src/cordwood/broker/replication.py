@@ -20,4 +20,7 @@ class Replication:
     def apply(self, delta: Delta) -> None:
         """Partitions have other leaders, or other followers."""
 
+    def fenced_changed(self) -> None:
+        """This broker may lead again, or must not any more: see ``broker.membership.fenced``."""
+
     def check(self) -> None: ...

@@ -1,6 +1,7 @@
-"""Changes of the metadata: a function checks a wish against the image and returns the operations that fulfil it.
+"""Changes of topics and settings: a function checks a wish against the image and returns the operations that fulfil it.
 
 Nothing happens here. A wish that can not be fulfilled raises ``Refused`` with Kafka's code and a sentence for a person.
+Any broker may propose what comes out of it; every operation names the version of the node that it was planned from.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,8 +9,12 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from cordwood.cluster import layout
+from cordwood.cluster.election import new_state
 from cordwood.cluster.image import MetadataImage, TopicInfo
-from cordwood.cluster.placement import place
+from cordwood.cluster.layout import Assignment, DeletedTopic
+from cordwood.cluster.placement import Sites, place
+from cordwood.cluster.reassignment import check_replicas
+from cordwood.cluster.states import Live, State, same_topics, write_state
 from cordwood.cluster.topic_names import check_name, collision
 from cordwood.errors import Error, Refused
 from cordwood.ids import NodeId, TopicId, TopicName
@@ -49,7 +54,6 @@ def check_number_of_new(partitions: int, *, room: int) -> None:
 
 def plan_topic(
     image: MetadataImage,
-    brokers: Sequence[NodeId],
     entropy: Entropy,
     *,
     name: str,
@@ -73,75 +77,106 @@ def plan_topic(
                 Error.INVALID_REQUEST,
                 "With a manual assignment, leave the numbers of partitions and replicas at -1.",
             )
-        assignment = check_assignment(manual, brokers, first=0)
+        assignment = check_assignment(manual, image, first=0)
     else:
-        assignment = _place_new(brokers, entropy, partitions, replicas)
+        assignment = _place_new(Sites.of(image), entropy, partitions, replicas)
     return TopicPlan(topic, TopicId(new_uuid(entropy)), assignment, config)
 
 
-def _place_new(brokers: Sequence[NodeId], entropy: Entropy, partitions: int, replicas: int) -> list[tuple[NodeId, ...]]:
+def _place_new(sites: Sites, entropy: Entropy, partitions: int, replicas: int) -> list[tuple[NodeId, ...]]:
     if not 1 <= partitions <= PARTITIONS_MAX:
         raise Refused(Error.INVALID_PARTITIONS, f"A topic has 1 to {PARTITIONS_MAX} partitions, not {partitions}.")
-    if not 1 <= replicas <= len(brokers):
-        raise Refused(
-            Error.INVALID_REPLICATION_FACTOR,
-            f"Replication factor {replicas} is not possible with {len(brokers)} live broker(s).",
-        )
-    start = entropy.getrandbits(16) % len(brokers)
-    return place(brokers, partitions=partitions, replicas=replicas, start=start)
+    if replicas < 1:
+        raise Refused(Error.INVALID_REPLICATION_FACTOR, f"A partition has 1 replica or more, not {replicas}.")
+    _check_sites(sites, replicas)
+    start = entropy.getrandbits(16) % len(sites.brokers)
+    return place(sites, partitions=partitions, replicas=replicas, start=start)
+
+
+def _check_sites(sites: Sites, replicas: int) -> None:
+    if not sites.brokers:
+        raise Refused(Error.INVALID_REPLICATION_FACTOR, "No broker is there that could lead a partition.")
+    if replicas > len(sites):
+        text = f"Replication factor {replicas} is not possible with {len(sites)} broker(s)."
+        raise Refused(Error.INVALID_REPLICATION_FACTOR, text)
 
 
 def check_assignment(
-    manual: Mapping[int, Sequence[int]], brokers: Sequence[NodeId], *, first: int
+    manual: Mapping[int, Sequence[int]], image: MetadataImage, *, first: int
 ) -> list[tuple[NodeId, ...]]:
     """A client's own assignment, for partitions numbered from *first* without gaps."""
     expected = range(first, first + len(manual))
     if sorted(manual) != list(expected):
         raise Refused(Error.INVALID_REPLICA_ASSIGNMENT, f"Partitions must be numbered from {first} without gaps.")
-    assignment = [tuple(NodeId(node) for node in manual[index]) for index in expected]
-    for replicas in assignment:
-        if not replicas:
-            raise Refused(Error.INVALID_REPLICA_ASSIGNMENT, "A partition needs at least one replica.")
+    able = Live.of(image).able
+    assignment = [check_replicas(manual[index], image.incarnations) for index in expected]
+    for index, replicas in zip(expected, assignment, strict=True):
         if len(replicas) != len(assignment[0]):
             raise Refused(Error.INVALID_REPLICA_ASSIGNMENT, "All partitions need the same number of replicas.")
-        if len(set(replicas)) != len(replicas):
-            raise Refused(Error.INVALID_REPLICA_ASSIGNMENT, f"A broker appears twice in {list(replicas)}.")
-        unknown = sorted(set(replicas) - set(brokers))
-        if unknown:
-            raise Refused(Error.INVALID_REPLICA_ASSIGNMENT, f"Unknown broker(s) {unknown} in {list(replicas)}.")
+        if able.isdisjoint(replicas):
+            text = f"None of the brokers {list(replicas)} of partition {index} is there now."
+            raise Refused(Error.INVALID_REPLICA_ASSIGNMENT, text)
     return assignment
 
 
-def create_topic(plan: TopicPlan) -> list[StoreOp]:
-    operations: list[StoreOp] = [Create(layout.topic_path(plan.name), layout.topic_data(plan.id, plan.assignment))]
-    operations += _new_partitions(plan.name, plan.assignment, first=0)
-    # Even without settings: then altering and deleting them always meet in this node's version.
-    operations.append(Create(layout.topic_config_path(plan.name), layout.config_data(plan.config)))
-    return operations
-
-
-def _new_partitions(topic: TopicName, assignment: Sequence[tuple[NodeId, ...]], *, first: int) -> list[StoreOp]:
+def create_topic(image: MetadataImage, plan: TopicPlan, *, states_max: int = PARTITIONS_MAX) -> list[StoreOp]:
+    """With at most *states_max* of its partitions' states; the controller makes the others."""
+    data = layout.topic_data(plan.id, [Assignment(replicas) for replicas in plan.assignment])
     return [
-        Create(
-            layout.partition_path(topic, index),
-            layout.partition_data(leader=replicas[0], leader_epoch=0, isr=replicas, controller_epoch=0),
-        )
-        for index, replicas in enumerate(assignment, first)
+        Create(layout.topic_path(plan.name), data),
+        *_new_partitions(image, plan.name, plan.assignment[:states_max], first=0),
+        # Even without settings: then altering and deleting them always meet in this node's version.
+        Create(layout.topic_config_path(plan.name), layout.config_data(plan.config)),
     ]
 
 
-def delete_topic(image: MetadataImage, topic: TopicInfo) -> list[StoreOp]:
-    """The topic goes; its id is kept until the last of its files is gone, so that a crash in between does no harm."""
-    config = layout.topic_config_path(topic.name)
+def _new_partitions(
+    image: MetadataImage, topic: TopicName, assignment: Sequence[tuple[NodeId, ...]], *, first: int
+) -> list[StoreOp]:
+    live = Live.of(image)
     return [
-        Delete(layout.topic_path(topic.name)),
+        write_state(image, topic, index, new_state(replicas, live)) for index, replicas in enumerate(assignment, first)
+    ]
+
+
+def delete_topics(image: MetadataImage, topics: Sequence[TopicInfo]) -> list[StoreOp]:
+    """They go; their ids are kept until the last of their files is gone, so that a crash in between does no harm."""
+    operations = [operation for topic in topics for operation in _delete(image, topic)]
+    return operations + _count_deletion(image) if operations else []
+
+
+def _delete(image: MetadataImage, topic: TopicInfo) -> list[StoreOp]:
+    path, config = layout.topic_path(topic.name), layout.topic_config_path(topic.name)
+    replicas = sorted({node for partition in topic.partitions for node in partition.replicas})
+    mark = DeletedTopic(topic.name, tuple(replicas))
+    return [
+        Delete(path, image.versions[path]),
         Delete(config, image.versions[config]),
-        Create(layout.deleted_topic_path(topic.id), layout.deleted_topic_data(topic.name)),
+        Create(layout.deleted_topic_path(topic.id), layout.deleted_topic_data(mark)),
     ]
+
+
+def _count_deletion(image: MetadataImage) -> list[StoreOp]:
+    version = image.versions.get(layout.DELETIONS)
+    return [] if version is None else [Set(layout.DELETIONS, str(version + 1).encode(), version)]
+
+
+def forget_topic(image: MetadataImage, topic_id: TopicId, node: NodeId) -> list[StoreOp]:
+    """A broker has no file of a deleted topic any more; with the last of them the topic's mark goes."""
+    mark = image.deleted_topics.get(topic_id)
+    if mark is None:
+        return []
+    path = layout.deleted_topic_path(topic_id)
+    others = tuple(other for other in mark.replicas if other != node)
+    if not others:
+        return [Delete(path, image.versions[path])]
+    if others == mark.replicas:
+        return []
+    return [Set(path, layout.deleted_topic_data(DeletedTopic(mark.name, others)), image.versions[path])]
 
 
 def plan_partitions(
-    topic: TopicInfo, brokers: Sequence[NodeId], *, count: int, manual: Sequence[Sequence[int]] | None
+    image: MetadataImage, topic: TopicInfo, *, count: int, manual: Sequence[Sequence[int]] | None
 ) -> list[tuple[NodeId, ...]]:
     """Where the additional partitions go that bring *topic* to *count*."""
     present = len(topic.partitions)
@@ -154,16 +189,14 @@ def plan_partitions(
         raise Refused(Error.INVALID_PARTITIONS, f"Topic '{topic.name}' already has {present} partitions.")
     if count > PARTITIONS_MAX:
         raise Refused(Error.INVALID_PARTITIONS, f"A topic has at most {PARTITIONS_MAX} partitions, not {count}.")
-    replicas = len(topic.partitions[0].replicas)
+    first = topic.partitions[0]
+    replicas = len(first.replicas) - len(first.adding)
     if manual is None:
-        if replicas > len(brokers):
-            raise Refused(
-                Error.INVALID_REPLICATION_FACTOR,
-                f"Replication factor {replicas} is not possible with {len(brokers)} live broker(s).",
-            )
-        first = topic.partitions[0].replicas[0]
-        start = brokers.index(first) if first in brokers else 0
-        return place(brokers, partitions=count, replicas=replicas, start=start)[present:]
+        sites = Sites.of(image)
+        _check_sites(sites, replicas)
+        leader = first.replicas[0]
+        start = sites.brokers.index(leader) if leader in sites.brokers else 0
+        return place(sites, partitions=count, replicas=replicas, start=start)[present:]
     if len(manual) != count - present:
         raise Refused(
             Error.INVALID_REPLICA_ASSIGNMENT,
@@ -171,14 +204,24 @@ def plan_partitions(
         )
     if any(len(nodes) != replicas for nodes in manual):
         raise Refused(Error.INVALID_REPLICA_ASSIGNMENT, f"Topic '{topic.name}' has {replicas} replica(s) of each.")
-    return check_assignment(dict(enumerate(manual, present)), brokers, first=present)
+    return check_assignment(dict(enumerate(manual, present)), image, first=present)
 
 
-def add_partitions(topic: TopicInfo, added: Sequence[tuple[NodeId, ...]]) -> list[StoreOp]:
-    assignment = [partition.replicas for partition in topic.partitions]
+def add_partitions(
+    image: MetadataImage,
+    topic: TopicInfo,
+    added: Sequence[tuple[NodeId, ...]],
+    *,
+    states_max: int = PARTITIONS_MAX,
+) -> list[StoreOp]:
+    """With at most *states_max* of their states; the controller makes the others."""
+    present = [partition.assignment for partition in topic.partitions]
+    data = layout.topic_data(topic.id, present + [Assignment(replicas) for replicas in added])
+    path = layout.topic_path(topic.name)
     return [
-        Set(layout.topic_path(topic.name), layout.topic_data(topic.id, [*assignment, *added])),
-        *_new_partitions(topic.name, added, first=len(assignment)),
+        *same_topics(image),
+        Set(path, data, image.versions[path]),
+        *_new_partitions(image, topic.name, added[:states_max], first=len(present)),
     ]
 
 
@@ -188,12 +231,7 @@ def begin_epochs(image: MetadataImage, node: NodeId) -> list[StoreOp]:
     What is written from now on then differs from what was lost, and a client that read that can tell (KIP-320).
     """
     return [
-        Set(
-            layout.partition_path(topic.name, partition.index),
-            layout.partition_data(
-                leader=node, leader_epoch=partition.leader_epoch + 1, isr=partition.isr, controller_epoch=0
-            ),
-        )
+        write_state(image, topic.name, partition.index, State(node, partition.leader_epoch + 1, partition.isr))
         for topic in image.topics.values()
         for partition in topic.partitions
         if partition.leader == node

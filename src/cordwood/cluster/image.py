@@ -1,14 +1,16 @@
 """The metadata as this broker knows it: an image of the store's nodes, changed by nothing but those nodes.
 
+Nodes may come in any order: what belongs to a topic that is not there yet waits for it.
+
 Invariants (``check``): a topic's partitions are numbered without gaps; names and ids of topics map one to one; every
-leader is one of its partition's replicas, or -1.
+leader is one of its partition's in-sync replicas, or -1; those are replicas.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from uuid import UUID
 
 from cordwood.cluster import layout
+from cordwood.cluster.layout import Assignment, DeletedTopic, Incarnation
 from cordwood.cluster.topic_names import folded
 from cordwood.ids import NodeId, TopicId, TopicName
 from cordwood.ports import Node
@@ -45,6 +47,18 @@ class PartitionInfo:
     leader: NodeId = NO_LEADER
     leader_epoch: int = -1
     isr: tuple[NodeId, ...] = ()
+    adding: tuple[NodeId, ...] = ()
+    """While it moves: those of the replicas that it did not have before."""
+    removing: tuple[NodeId, ...] = ()
+    """While it moves: those of the replicas that it will not have in the end."""
+
+    @property
+    def assignment(self) -> Assignment:
+        return Assignment(self.replicas, self.adding, self.removing)
+
+    @property
+    def moving(self) -> bool:
+        return bool(self.adding or self.removing)
 
 
 @dataclass(slots=True)
@@ -68,11 +82,20 @@ INTERNAL_TOPICS = frozenset({TopicName("__consumer_offsets"), TopicName("__trans
 class Delta:
     """What a group of changed nodes touched, by name."""
 
-    topics: dict[TopicName, None] = field(default_factory=dict)
+    topics: dict[TopicName, dict[int, None] | None] = field(default_factory=dict)
+    """With the partitions that have another state; or None: more than that, the topic itself."""
     broker_configs: dict[str, None] = field(default_factory=dict)
     brokers: dict[NodeId, None] = field(default_factory=dict)
     """Those that came, went, or changed."""
     controller: bool = False
+    reloaded: bool = False
+    """Everything was read anew: nobody knows what has changed."""
+
+    def partition(self, topic: TopicName, index: int) -> None:
+        """A partition has another state."""
+        states = self.topics.setdefault(topic, {})
+        if states is not None:
+            states[index] = None
 
 
 class MetadataImage:
@@ -81,19 +104,20 @@ class MetadataImage:
     def __init__(self) -> None:
         self.cluster_id = ""
         self.brokers: dict[NodeId, Registration] = {}
-        self.directories: dict[NodeId, UUID] = {}
-        """The data directory with which each broker registered last, whether it is there now or not."""
+        self.incarnations: dict[NodeId, Incarnation] = {}
+        """Of every broker that ever registered, whether it is there now or not."""
         self.controller: NodeId | None = None
         self.controller_epoch = 0
         self.topics: dict[TopicName, TopicInfo] = {}
         self.topic_names: dict[TopicId, TopicName] = {}
         self.broker_configs: dict[str, dict[str, str]] = {}
         self.group_configs: dict[str, dict[str, str]] = {}
-        self.deleted_topics: dict[TopicId, TopicName] = {}
-        """Topics that are gone from the metadata while some of their files may not be, with their names."""
+        self.deleted_topics: dict[TopicId, DeletedTopic] = {}
+        """Topics that are gone from the metadata while some of their files may not be."""
         self.last_producer_id = -1
         self.versions: dict[str, int] = {}
         self._early_configs: dict[TopicName, dict[str, str]] = {}
+        self._early_states: dict[TopicName, dict[int, bytes]] = {}
         self._similar: dict[str, dict[TopicName, None]] = {}
 
     def topic_by_id(self, topic_id: TopicId) -> TopicInfo | None:
@@ -116,13 +140,8 @@ class MetadataImage:
 
     def replace(self, nodes: Iterable[Node]) -> Delta:
         """Forget everything, and take in these nodes instead: all that there are."""
-        before = dict.fromkeys(self.topics), dict.fromkeys(self.broker_configs), dict.fromkeys(self.brokers)
-        self.__init__()  # type: ignore[misc]  # others hold this very object
-        delta = self.apply(nodes)
-        delta.topics |= before[0]
-        delta.broker_configs |= before[1]
-        delta.brokers |= before[2]
-        delta.controller = True
+        delta = self.apply(nodes, list(self.versions))
+        delta.controller = delta.reloaded = True
         return delta
 
     def _set(self, path: str, data: bytes, delta: Delta) -> None:
@@ -133,7 +152,7 @@ class MetadataImage:
                 self._set_broker(NodeId(int(node)), data)
                 delta.brokers[NodeId(int(node))] = None
             case ["brokers", "incarnations", node]:
-                self.directories[NodeId(int(node))] = layout.parse_incarnation(data)
+                self.incarnations[NodeId(int(node))] = layout.parse_incarnation(data)
                 delta.brokers[NodeId(int(node))] = None
             case ["controller"]:
                 self.controller = layout.parse_controller(data)
@@ -146,7 +165,7 @@ class MetadataImage:
                 delta.topics[TopicName(topic)] = None
             case ["brokers", "topics", topic, "partitions", index, "state"]:
                 self._set_partition(TopicName(topic), int(index), data)
-                delta.topics[TopicName(topic)] = None
+                delta.partition(TopicName(topic), int(index))
             case ["config", "topics", topic]:
                 self._set_topic_config(TopicName(topic), layout.parse_config(data))
                 delta.topics[TopicName(topic)] = None
@@ -168,16 +187,14 @@ class MetadataImage:
             case ["brokers", "ids", node]:
                 self.brokers.pop(NodeId(int(node)), None)
                 delta.brokers[NodeId(int(node))] = None
+            case ["brokers", "incarnations", node]:
+                self.incarnations.pop(NodeId(int(node)), None)
+                delta.brokers[NodeId(int(node))] = None
             case ["controller"]:
                 self.controller = None
                 delta.controller = True
             case ["brokers", "topics", topic]:
-                gone = self.topics.pop(TopicName(topic), None)
-                if gone is not None:
-                    self._forget_similar(gone.name)
-                    del self.topic_names[gone.id]
-                    for partition in gone.partitions:
-                        self.versions.pop(layout.partition_path(gone.name, partition.index), None)
+                self._delete_topic(TopicName(topic))
                 delta.topics[TopicName(topic)] = None
             case ["config", "topics", topic]:
                 self._set_topic_config(TopicName(topic), {})
@@ -190,7 +207,17 @@ class MetadataImage:
             case ["admin", "deleted_topics", text]:
                 self.deleted_topics.pop(TopicId(layout.parse_uuid(text)), None)
             case _:
-                pass
+                pass  # The cluster's id and counters are never deleted, a partition goes with its topic.
+
+    def _delete_topic(self, name: TopicName) -> None:
+        indexes = list(self._early_states.pop(name, ()))
+        gone = self.topics.pop(name, None)
+        if gone is not None:
+            self._forget_similar(gone.name)
+            del self.topic_names[gone.id]
+            indexes += range(len(gone.partitions))
+        for index in indexes:
+            self.versions.pop(layout.partition_path(name, index), None)
 
     def _set_broker(self, node: NodeId, data: bytes) -> None:
         endpoints, rack, shutting_down = layout.parse_broker(data)
@@ -210,11 +237,13 @@ class MetadataImage:
             self.topics[name] = topic
             self.topic_names[topic_id] = name
             self._similar.setdefault(folded(name), {})[name] = None
-        for index, replicas in enumerate(assignment):
-            if index < len(topic.partitions):
-                topic.partitions[index].replicas = replicas
-            else:
+        for index, (replicas, adding, removing) in enumerate(assignment):
+            if index == len(topic.partitions):
                 topic.partitions.append(PartitionInfo(index, replicas))
+            partition = topic.partitions[index]
+            partition.replicas, partition.adding, partition.removing = replicas, adding, removing
+        for index, data in self._early_states.pop(name, {}).items():
+            self._set_partition(name, index, data)
 
     def _forget_similar(self, name: TopicName) -> None:
         names = self._similar[folded(name)]
@@ -222,8 +251,12 @@ class MetadataImage:
         if not names:
             del self._similar[folded(name)]
 
-    def _set_partition(self, topic: TopicName, index: int, data: bytes) -> None:
-        partition = self.topics[topic].partitions[index]
+    def _set_partition(self, name: TopicName, index: int, data: bytes) -> None:
+        topic = self.topics.get(name)
+        if topic is None or index >= len(topic.partitions):
+            self._early_states.setdefault(name, {})[index] = data
+            return
+        partition = topic.partitions[index]
         partition.leader, partition.leader_epoch, partition.isr = layout.parse_partition(data)
 
     def _set_topic_config(self, name: TopicName, config: dict[str, str]) -> None:
@@ -231,7 +264,6 @@ class MetadataImage:
         if topic is not None:
             topic.config = config
         elif config:
-            # Nodes come in any order at start: a topic's settings may be read before the topic.
             self._early_configs[name] = config
         else:
             self._early_configs.pop(name, None)
@@ -242,5 +274,7 @@ class MetadataImage:
         for topic in self.topics.values():
             for index, partition in enumerate(topic.partitions):
                 assert partition.index == index
-                assert partition.leader == NO_LEADER or partition.leader in partition.replicas
+                assert partition.leader == NO_LEADER or partition.leader in partition.isr
+                assert set(partition.isr) <= set(partition.replicas)
+                assert {*partition.adding, *partition.removing} <= set(partition.replicas)
                 assert len(set(partition.replicas)) == len(partition.replicas)

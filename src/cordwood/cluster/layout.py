@@ -7,6 +7,7 @@ is the only one that knows them; the rest of the core speaks of topics, partitio
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 from uuid import UUID
 
@@ -20,6 +21,9 @@ CONTROLLER_EPOCH = "/controller_epoch"
 TOPICS = "/brokers/topics"
 CONFIGS = "/config"
 DELETED_TOPICS = "/admin/deleted_topics"
+DELETIONS = "/admin/deletions"
+"""A counter that every deletion of a topic moves on. A node that is made again begins at version 0 again: who changes
+a partition makes sure, with this one's version, that it is still the one that was meant."""
 PRODUCER_IDS = "/latest_producer_id_block"
 DEFAULT_BROKER = "<default>"
 
@@ -82,12 +86,21 @@ def parse_broker(data: bytes) -> tuple[dict[str, tuple[str, int]], str | None, b
     return found, None if rack is None else str(rack), bool(value.get("shutting_down"))
 
 
-def incarnation_data(directory_id: UUID) -> bytes:
-    return encode({"version": 1, "directory_id": uuid_text(directory_id)})
+class Incarnation(NamedTuple):
+    """With which data directory, and in which run of its machine, a broker registered last."""
+
+    directory_id: UUID
+    boot_id: str = ""
 
 
-def parse_incarnation(data: bytes) -> UUID:
-    return parse_uuid(str(decode(data)["directory_id"]))
+def incarnation_data(incarnation: Incarnation) -> bytes:
+    directory_id, boot_id = incarnation
+    return encode({"version": 1, "directory_id": uuid_text(directory_id), "boot_id": boot_id})
+
+
+def parse_incarnation(data: bytes) -> Incarnation:
+    value = decode(data)
+    return Incarnation(parse_uuid(str(value["directory_id"])), str(value.get("boot_id", "")))
 
 
 def controller_data(node: NodeId, wall_ms: int) -> bytes:
@@ -129,14 +142,23 @@ def deleted_topic_path(topic_id: TopicId) -> str:
     return f"{DELETED_TOPICS}/{uuid_text(topic_id)}"
 
 
-def deleted_topic_data(topic: TopicName) -> bytes:
-    return encode({"version": 1, "name": topic})
+class DeletedTopic(NamedTuple):
+    """A topic that is gone, while these brokers may still have files of it."""
+
+    name: TopicName
+    replicas: tuple[NodeId, ...]
 
 
-def parse_deleted_topic(data: bytes) -> TopicName:
-    name = decode(data)["name"]
+def deleted_topic_data(topic: DeletedTopic) -> bytes:
+    return encode({"version": 2, "name": topic.name, "replicas": list(topic.replicas)})
+
+
+def parse_deleted_topic(data: bytes) -> DeletedTopic:
+    value = decode(data)
+    name, replicas = value["name"], value.get("replicas", [])
     assert isinstance(name, str)
-    return TopicName(name)
+    assert isinstance(replicas, list)
+    return DeletedTopic(TopicName(name), tuple(NodeId(node) for node in replicas))
 
 
 def uuid_text(value: UUID) -> str:
@@ -148,26 +170,42 @@ def parse_uuid(text: str) -> UUID:
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
-def topic_data(topic_id: TopicId, assignment: Sequence[Sequence[NodeId]]) -> bytes:
+class Assignment(NamedTuple):
+    """The replicas of a partition, in the order of preference.
+
+    While it moves it has both those that it had and those that it will have. *adding* are those that it did not have
+    before, *removing* those that it will not have in the end. Who was being added and then is not wanted is in both.
+    """
+
+    replicas: tuple[NodeId, ...]
+    adding: tuple[NodeId, ...] = ()
+    removing: tuple[NodeId, ...] = ()
+
+
+def topic_data(topic_id: TopicId, assignments: Sequence[Assignment]) -> bytes:
     return encode(
         {
             "version": 3,
             "topic_id": uuid_text(topic_id),
-            "partitions": {str(index): list(replicas) for index, replicas in enumerate(assignment)},
-            "adding_replicas": {},
-            "removing_replicas": {},
+            "partitions": {str(index): replicas for index, (replicas, _, _) in enumerate(assignments)},
+            "adding_replicas": {str(index): adding for index, (_, adding, _) in enumerate(assignments) if adding},
+            "removing_replicas": {str(index): nodes for index, (_, _, nodes) in enumerate(assignments) if nodes},
         }
     )
 
 
-def parse_topic(data: bytes) -> tuple[TopicId, list[tuple[NodeId, ...]]]:
-    """The topic's id and the replicas of each partition, in the order of the partitions."""
+def parse_topic(data: bytes) -> tuple[TopicId, list[Assignment]]:
+    """The topic's id and who holds each partition, in the order of the partitions."""
     value = decode(data)
     text, partitions = value["topic_id"], value["partitions"]
+    adding, removing = value["adding_replicas"], value["removing_replicas"]
     assert isinstance(text, str)
     assert isinstance(partitions, dict)
+    assert isinstance(adding, dict)
+    assert isinstance(removing, dict)
     return TopicId(parse_uuid(text)), [
-        tuple(NodeId(node) for node in partitions[str(index)]) for index in range(len(partitions))
+        Assignment(tuple(partitions[index]), tuple(adding.get(index, ())), tuple(removing.get(index, ())))
+        for index in map(str, range(len(partitions)))
     ]
 
 

@@ -25,6 +25,7 @@ from cordwood.effects import (
     Effect,
     HangUp,
     Linger,
+    PurgeChanges,
     Remove,
     Send,
     Sync,
@@ -269,6 +270,8 @@ class Driver:
             case Linger():
                 # The loop runs it when it has dealt with every socket that it knows to be readable.
                 self._loop.call_soon(self._lingered)
+            case PurgeChanges():
+                pass  # a store of one broker keeps none
             case Dial() | Transmit() | HangUp():
                 raise NotImplementedError("links to other brokers")
             case _:

@@ -14,6 +14,7 @@ from cordwood.broker.settings import Settings
 from cordwood.cluster.controller import begin_epochs, new_uuid
 from cordwood.cluster.image import MetadataImage
 from cordwood.cluster.layout import CLUSTER_ID, cluster_id_data, uuid_text
+from cordwood.cluster.registration import Applicant, standalone_nodes
 from cordwood.config import BrokerConfig, parse_properties
 from cordwood.errors import ConfigError
 from cordwood.ids import NodeId
@@ -116,7 +117,17 @@ class Node:
             identity = Identity(image.cluster_id, self._config.node_id, new_uuid(entropy))
             disk.replace(IDENTITY, identity.text())
         identity.check(cluster_id=image.cluster_id, node_id=self._config.node_id)
+        image.apply(standalone_nodes(self._applicant(identity)))
         return store, image
+
+    def _applicant(self, identity: Identity) -> Applicant:
+        endpoints = self._config.advertised_endpoints() or self._config.endpoints()
+        return Applicant(
+            NodeId(self._config.node_id),
+            {endpoint.name: (endpoint.protocol, endpoint.host, endpoint.port) for endpoint in endpoints},
+            identity.directory_id,
+            rack=self._config.broker_rack,
+        )
 
     def _listen(self) -> dict[str, socket.socket]:
         listeners: dict[str, socket.socket] = {}

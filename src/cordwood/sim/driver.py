@@ -19,6 +19,7 @@ from cordwood.effects import (
     Effect,
     HangUp,
     Linger,
+    PurgeChanges,
     Remove,
     Send,
     Sync,
@@ -174,6 +175,8 @@ class Driver:
                 self._later(DISK_DELAY_MAX_MS, "compaction works", lambda: self._compact(effect))
             case Linger():
                 self._later(LINGER_MAX_MS, "what has arrived has come in", lambda: self._act(self.broker.lingered))
+            case PurgeChanges():
+                pass  # a store of one broker keeps none
             case Dial() | Transmit() | HangUp():
                 raise NotImplementedError("links to other brokers")
             case _:

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
+from cordwood.broker.portions import portions, propose_in_turn, states_max
 from cordwood.cluster.controller import PARTITIONS_MAX, add_partitions, check_number_of_new, plan_partitions
 from cordwood.errors import Error, Refused
 from cordwood.ids import TopicName
@@ -20,31 +22,40 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 
-def handle(broker: "Broker", call: Call, request: CreatePartitionsRequest) -> None:
-    outcomes: dict[str, Refused | None] = {}
+def handle(broker: "Broker", call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse | None:
+    try:
+        check_number_of_new(sum(_number_of(broker, t) for t in request.topics), room=broker.replicas.room)
+    except Refused as refusal:
+        names = dict.fromkeys(topic.name for topic in request.topics)
+        return CreatePartitionsResponse(results=[_answer(name, refusal) for name in names])
+    _add(broker, call, request)
+    return None
 
-    def plan() -> Sequence[StoreOp]:
-        outcomes.clear()
+
+def _add(broker: "Broker", call: Call, request: CreatePartitionsRequest) -> None:
+    groups = portions(broker, request.topics, lambda topic: _number_of(broker, topic))
+    counts = Counter(topic.name for topic in request.topics)
+    outcomes: list[dict[str, Refused | None]] = [{} for _ in groups]
+
+    def plan(number: int) -> Sequence[StoreOp]:
         operations: list[StoreOp] = []
-        counts = Counter(topic.name for topic in request.topics)
-        try:
-            check_number_of_new(sum(_number_of(broker, t) for t in request.topics), room=broker.replicas.room)
-        except Refused as refusal:
-            outcomes.update((topic.name, refusal) for topic in request.topics)
-            return []
-        for topic in request.topics:
+        for topic in groups[number]:
             try:
                 operations += _plan(broker, topic, twice=counts[topic.name] > 1)
-                outcomes[topic.name] = None
+                outcomes[number][topic.name] = None
             except Refused as refusal:
-                outcomes[topic.name] = refusal
+                outcomes[number][topic.name] = refusal
         return [] if request.validate_only else operations
 
-    def done(refusal: Refused | None) -> None:
-        answers = [_answer(name, refusal or outcome) for name, outcome in outcomes.items()]
+    def done(refusals: list[Refused | None]) -> None:
+        answers = [
+            _answer(name, refusal or outcome)
+            for refusal, group in zip(refusals, outcomes, strict=True)
+            for name, outcome in group.items()
+        ]
         broker.reply(call, CreatePartitionsResponse(results=answers))
 
-    broker.propose(plan, done)
+    propose_in_turn(broker, [partial(plan, number) for number in range(len(groups))], done)
 
 
 def _number_of(broker: "Broker", wanted: CreatePartitionsRequestTopic) -> int:
@@ -63,7 +74,8 @@ def _plan(broker: "Broker", wanted: CreatePartitionsRequestTopic, *, twice: bool
         text = f"'{topic.name}' can not grow: who coordinates what depends on its number of partitions."
         raise Refused(Error.INVALID_REQUEST, text)
     manual = None if wanted.assignments is None else [assignment.broker_ids for assignment in wanted.assignments]
-    return add_partitions(topic, plan_partitions(topic, broker.live_nodes(), count=wanted.count, manual=manual))
+    added = plan_partitions(broker.image, topic, count=wanted.count, manual=manual)
+    return add_partitions(broker.image, topic, added, states_max=states_max(broker))
 
 
 def _answer(name: str, outcome: Refused | None) -> CreatePartitionsResponseTopic:

@@ -6,10 +6,12 @@
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
+from cordwood.broker.portions import portions, propose_in_turn, states_max
 from cordwood.cluster.controller import PARTITIONS_MAX, TopicPlan, check_number_of_new, create_topic, plan_topic
 from cordwood.config import checked_topic, describe_topic
 from cordwood.errors import Error, Refused
@@ -27,36 +29,49 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 
-def handle(broker: "Broker", call: Call, request: CreateTopicsRequest) -> None:
-    plans: dict[str, TopicPlan | Refused] = {}
-
-    def plan() -> Sequence[StoreOp]:
-        plans.clear()
-        plans.update(_plan_all(broker, call, request))
-        if request.validate_only:
-            return []
-        return [op for planned in plans.values() if isinstance(planned, TopicPlan) for op in create_topic(planned)]
-
-    def done(refusal: Refused | None) -> None:
-        topics = [_answer(broker, name, refusal or planned, request.validate_only) for name, planned in plans.items()]
-        broker.reply(call, CreateTopicsResponse(topics=topics))
-
-    broker.propose(plan, done)
-
-
-def _plan_all(broker: "Broker", call: Call, request: CreateTopicsRequest) -> dict[str, TopicPlan | Refused]:
+def handle(broker: "Broker", call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse | None:
     try:
         check_number_of_new(sum(_number_of(broker, t) for t in request.topics), room=broker.replicas.room)
     except Refused as refusal:
-        return {topic.name: refusal for topic in request.topics}
+        plans = {topic.name: refusal for topic in request.topics}
+        return CreateTopicsResponse(topics=[_answer(broker, name, plans[name], True) for name in plans])
+    _create(broker, call, request)
+    return None
+
+
+def _create(broker: "Broker", call: Call, request: CreateTopicsRequest) -> None:
+    groups = portions(broker, request.topics, lambda topic: _number_of(broker, topic))
     counts = Counter(topic.name for topic in request.topics)
+    plans: list[dict[str, TopicPlan | Refused]] = [{} for _ in groups]
+
+    def plan(number: int) -> Sequence[StoreOp]:
+        planned = plans[number] = _plan_all(broker, groups[number], counts)
+        if request.validate_only:
+            return []
+        new = [planned for planned in planned.values() if isinstance(planned, TopicPlan)]
+        return [op for topic in new for op in create_topic(broker.image, topic, states_max=states_max(broker))]
+
+    def done(refusals: list[Refused | None]) -> None:
+        topics = [
+            _answer(broker, name, refusal or planned, request.validate_only)
+            for refusal, group in zip(refusals, plans, strict=True)
+            for name, planned in group.items()
+        ]
+        broker.reply(call, CreateTopicsResponse(topics=topics))
+
+    propose_in_turn(broker, [partial(plan, number) for number in range(len(groups))], done)
+
+
+def _plan_all(
+    broker: "Broker", topics: list[CreateTopicsRequestTopic], counts: Mapping[str, int]
+) -> dict[str, TopicPlan | Refused]:
     plans: dict[str, TopicPlan | Refused] = {}
-    for topic in request.topics:
+    for topic in topics:
         if counts[topic.name] > 1:
             plans[topic.name] = Refused(Error.INVALID_REQUEST, f"Topic '{topic.name}' is named twice in one request.")
             continue
         try:
-            plans[topic.name] = _plan(broker, call, topic)
+            plans[topic.name] = _plan(broker, topic)
         except Refused as refusal:
             plans[topic.name] = refusal
     _refuse_collisions(plans)
@@ -83,7 +98,7 @@ def _refuse_collisions(plans: dict[str, TopicPlan | Refused]) -> None:
                 )
 
 
-def _plan(broker: "Broker", call: Call, topic: CreateTopicsRequestTopic) -> TopicPlan:
+def _plan(broker: "Broker", topic: CreateTopicsRequestTopic) -> TopicPlan:
     manual = {assignment.partition_index: assignment.broker_ids for assignment in topic.assignments}
     if len(manual) < len(topic.assignments):
         raise Refused(Error.INVALID_REPLICA_ASSIGNMENT, "A partition is assigned twice.")
@@ -94,7 +109,6 @@ def _plan(broker: "Broker", call: Call, topic: CreateTopicsRequestTopic) -> Topi
     config = {setting.name: setting.value for setting in topic.configs}
     return plan_topic(
         broker.image,
-        broker.live_nodes(),
         broker.entropy,
         name=topic.name,
         partitions=partitions,

@@ -5,10 +5,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.cluster.controller import delete_topic
+from cordwood.broker.portions import portions, propose_in_turn
+from cordwood.cluster.controller import delete_topics
 from cordwood.cluster.image import TopicInfo
 from cordwood.errors import Error, Refused
 from cordwood.ids import NO_TOPIC_ID, TopicId, TopicName
@@ -26,27 +28,38 @@ if TYPE_CHECKING:
 
 def handle(broker: "Broker", call: Call, request: DeleteTopicsRequest) -> None:
     wanted = request.topics or [DeleteTopicsRequestTopic(name=name) for name in request.topic_names]
-    found: list[TopicInfo | Refused] = []
+    groups = portions(broker, zip(wanted, _find_all(broker, call, wanted), strict=True), lambda pair: _size(pair[1]))
+    found: list[list[TopicInfo | Refused]] = [[outcome for _, outcome in group] for group in groups]
 
-    def plan() -> Sequence[StoreOp]:
-        found.clear()
-        found.extend(_find_all(broker, call, wanted))
-        return [op for topic in found if isinstance(topic, TopicInfo) for op in delete_topic(broker.image, topic)]
+    def plan(number: int) -> Sequence[StoreOp]:
+        found[number] = [
+            outcome if isinstance(outcome, Refused) else _again(broker, call, topic)
+            for topic, outcome in groups[number]
+        ]
+        return delete_topics(broker.image, [topic for topic in found[number] if isinstance(topic, TopicInfo)])
 
-    def done(refusal: Refused | None) -> None:
-        answers = [_answer(topic, refusal or outcome) for topic, outcome in zip(wanted, found, strict=True)]
+    def done(refusals: list[Refused | None]) -> None:
+        outcomes = [refusal or outcome for refusal, group in zip(refusals, found, strict=True) for outcome in group]
+        answers = [_answer(topic, outcome) for topic, outcome in zip(wanted, outcomes, strict=True)]
         broker.reply(call, DeleteTopicsResponse(responses=answers))
 
-    broker.propose(plan, done)
+    propose_in_turn(broker, [partial(plan, number) for number in range(len(groups))], done)
+
+
+def _size(topic: TopicInfo | Refused) -> int:
+    return len(topic.partitions) if isinstance(topic, TopicInfo) else 0
+
+
+def _again(broker: "Broker", call: Call, topic: DeleteTopicsRequestTopic) -> TopicInfo | Refused:
+    """Somebody else may have been faster."""
+    try:
+        return _find(broker, call, topic)
+    except Refused as refusal:
+        return refusal
 
 
 def _find_all(broker: "Broker", call: Call, wanted: list[DeleteTopicsRequestTopic]) -> list[TopicInfo | Refused]:
-    found: list[TopicInfo | Refused] = []
-    for topic in wanted:
-        try:
-            found.append(_find(broker, call, topic))
-        except Refused as refusal:
-            found.append(refusal)
+    found = [_again(broker, call, topic) for topic in wanted]
     counts = Counter(topic.id for topic in found if isinstance(topic, TopicInfo))
     return [
         Refused(Error.INVALID_REQUEST, "The topic is named twice in one request.")

@@ -6,11 +6,12 @@
 - 10: topic ids in the answer; 12: topics asked for by id. 10 and 11 have room for an id in the request and refuse it.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
+from cordwood.broker.portions import portions, propose_in_turn, states_max
 from cordwood.cluster.controller import create_topic, plan_topic
 from cordwood.cluster.image import NO_LEADER, MetadataImage, PartitionInfo, TopicInfo
 from cordwood.cluster.topic_names import check_name
@@ -44,10 +45,9 @@ def handle(broker: "Broker", call: Call, request: MetadataRequest) -> MetadataRe
     if not missing:
         return _respond(broker, call, request)
 
-    def plan() -> Sequence[StoreOp]:
-        return [operation for name in missing for operation in _creation(broker, name)]
-
-    broker.propose(plan, lambda _: broker.reply(call, _respond(broker, call, request)))
+    groups = portions(broker, missing, lambda _: broker.config.num_partitions)
+    plans = [partial(_creations, broker, group) for group in groups]
+    propose_in_turn(broker, plans, lambda _: broker.reply(call, _respond(broker, call, request)))
     return None
 
 
@@ -75,11 +75,14 @@ def _to_create(broker: "Broker", call: Call, request: MetadataRequest) -> list[T
     return list(missing.values())[: max(partitions // broker.config.num_partitions, 0)]
 
 
+def _creations(broker: "Broker", names: list[TopicName]) -> list[StoreOp]:
+    return [operation for name in names for operation in _creation(broker, name)]
+
+
 def _creation(broker: "Broker", name: TopicName) -> list[StoreOp]:
     try:
         plan = plan_topic(
             broker.image,
-            broker.live_nodes(),
             broker.entropy,
             name=name,
             partitions=broker.config.num_partitions,
@@ -89,7 +92,7 @@ def _creation(broker: "Broker", name: TopicName) -> list[StoreOp]:
         )
     except Refused:
         return []  # a bad name, or somebody was faster: the answer says which
-    return create_topic(plan)
+    return create_topic(broker.image, plan, states_max=states_max(broker))
 
 
 def _respond(broker: "Broker", call: Call, request: MetadataRequest) -> MetadataResponse:

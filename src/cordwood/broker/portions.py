@@ -1,0 +1,58 @@
+"""Large wishes, a portion at a time: a metadata store that others share takes only so much at once.
+
+A broker on its own has no such limit, and does everything in one write.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from cordwood.broker.proposals import Plan
+from cordwood.cluster.controller import PARTITIONS_MAX
+from cordwood.cluster.states import STATES_MAX
+from cordwood.errors import Refused
+
+if TYPE_CHECKING:
+    from cordwood.broker.broker import Broker
+
+T = TypeVar("T")
+
+NODES_OF_TOPIC = 3
+"""Beside those of its partitions."""
+
+
+def states_max(broker: "Broker") -> int:
+    """How many partitions of a new topic are made at once. The controller makes the rest."""
+    return STATES_MAX if broker.clustered else PARTITIONS_MAX
+
+
+def portions(broker: "Broker", topics: Iterable[T], partitions: Callable[[T], int]) -> list[list[T]]:
+    """Topics that are changed together, given how many partitions of each are changed; at least one portion."""
+    if not broker.clustered:
+        return [list(topics)]
+    groups: list[list[T]] = [[]]
+    size = 0
+    for topic in topics:
+        nodes = min(partitions(topic), STATES_MAX) + NODES_OF_TOPIC
+        if groups[-1] and size + nodes > STATES_MAX:
+            groups.append([])
+            size = 0
+        groups[-1].append(topic)
+        size += nodes
+    return groups
+
+
+def propose_in_turn(broker: "Broker", plans: Sequence[Plan], done: Callable[[list[Refused | None]], None]) -> None:
+    """Propose one after the other, each planned when those before it are in the image; *done* gets all outcomes."""
+    outcomes: list[Refused | None] = []
+
+    def propose() -> None:
+        if len(outcomes) == len(plans):
+            done(outcomes)
+        else:
+            broker.propose(plans[len(outcomes)], proceed)
+
+    def proceed(outcome: Refused | None) -> None:
+        outcomes.append(outcome)
+        propose()
+
+    propose()

@@ -1,0 +1,97 @@
+"""The state of a partition: who leads it, since which epoch, and who is in sync. This is how it is changed.
+
+Whoever proposes a change, it is a compare-and-set: it names the version of the state that it was planned from, and it
+makes sure that no topic was deleted meanwhile, or the name might be another topic's by now. So a change that rests on
+an old image fails as a whole, and is planned again.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from cordwood.cluster import layout
+from cordwood.cluster.image import MetadataImage, PartitionInfo, TopicInfo
+from cordwood.ids import NodeId, TopicName
+from cordwood.ports import Check, Create, Set, StoreOp
+
+STATES_MAX = 200
+"""In one ``multi``: ZooKeeper takes a megabyte at once, and others want their turn."""
+
+
+class State(NamedTuple):
+    """What the store keeps of a partition beside its replicas."""
+
+    leader: NodeId
+    leader_epoch: int
+    isr: tuple[NodeId, ...]
+
+
+class Live(NamedTuple):
+    """The brokers that are there, and those of them that may lead: who is about to stop may not."""
+
+    there: frozenset[NodeId]
+    able: frozenset[NodeId]
+
+    @classmethod
+    def of(cls, image: MetadataImage) -> "Live":
+        able = (node for node, registration in image.brokers.items() if not registration.shutting_down)
+        return cls(frozenset(image.brokers), frozenset(able))
+
+
+def state_of(partition: PartitionInfo) -> State:
+    return State(partition.leader, partition.leader_epoch, partition.isr)
+
+
+def write_state(image: MetadataImage, topic: TopicName, index: int, state: State) -> StoreOp:
+    """Give a partition another state, or its first one. It must go with ``same_topics``."""
+    leader, leader_epoch, isr = state
+    path = layout.partition_path(topic, index)
+    data = layout.partition_data(
+        leader=leader, leader_epoch=leader_epoch, isr=isr, controller_epoch=image.controller_epoch
+    )
+    version = image.versions.get(path)
+    return Create(path, data) if version is None else Set(path, data, version)
+
+
+def same_topics(image: MetadataImage) -> list[StoreOp]:
+    """Fail unless every topic is still the one that the image shows. A broker on its own needs no such care."""
+    version = image.versions.get(layout.DELETIONS)
+    return [] if version is None else [Check(layout.DELETIONS, version)]
+
+
+def same_life(image: MetadataImage, node: NodeId, epoch: int) -> StoreOp:
+    """Fail unless a broker is in the life with this epoch."""
+    return Check(layout.incarnation_path(node), epoch)
+
+
+def change_isr(
+    image: MetadataImage,
+    topic: TopicInfo,
+    index: int,
+    *,
+    leader: NodeId,
+    leaving: Collection[NodeId] = (),
+    joining: Mapping[NodeId, int],
+) -> list[StoreOp]:
+    """What a leader does to its partition: some fell behind, others have caught up, in the life with the epoch given.
+
+    Nothing comes of it if *leader* is not the leader, or if everything is like that already. Who is about to stop, or
+    has begun another life since it was seen to have caught up, does not join.
+    """
+    partition = topic.partitions[index]
+    if partition.leader != leader:
+        return []
+    kept = tuple(node for node in partition.isr if node == leader or node not in leaving)
+    able = Live.of(image).able
+    joined = [
+        node
+        for node, epoch in joining.items()
+        if node in able and node in partition.replicas and node not in kept and epoch == image.broker_epoch(node)
+    ]
+    isr = (*kept, *joined)
+    if isr == partition.isr:
+        return []
+    return [
+        *same_topics(image),
+        *(same_life(image, node, joining[node]) for node in joined),
+        write_state(image, topic.name, index, State(leader, partition.leader_epoch, isr)),
+    ]
