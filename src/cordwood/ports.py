@@ -181,6 +181,9 @@ class MetadataStore(Protocol):
         A store that tells of all changes as they happen, others' and one's own, tells of this one that way alone.
         """
 
+    def purge(self) -> None:
+        """Forget of the changes that it tells others those that everybody has heard of by now."""
+
     def close(self) -> None: ...
 
 

@@ -27,6 +27,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help=f"the address to listen on; default: {HOST}")
     parser.add_argument("--port", type=whole_number, help=f"the port to listen on, 0 for any; default: {PORT}")
     parser.add_argument("--node-id", type=whole_number, help="this broker's number; default: node.id, or 1")
+    parser.add_argument(
+        "--zookeeper", metavar="HOST:PORT,…/CHROOT", help="be one of the cluster that is kept there, not on its own"
+    )
     parser.add_argument("--config", metavar="FILE", help="a properties file, such as Kafka's server.properties")
     parser.add_argument(
         "--set", metavar="NAME=VALUE", action="append", default=[], help="a setting, such as log.retention.hours=24"
@@ -50,6 +53,8 @@ def settings_from(arguments: argparse.Namespace) -> dict[str, str]:
     settings |= pairs("--set", arguments.set)
     if arguments.data is not None:
         settings["log.dirs"] = arguments.data
+    if arguments.zookeeper is not None:
+        settings["zookeeper.connect"] = arguments.zookeeper
     if arguments.node_id is not None:
         settings.pop("broker.id", None)
         settings["node.id"] = str(arguments.node_id)

@@ -41,6 +41,7 @@ from .setting import (
 )
 from .topic import TOPIC_SETTINGS, TopicConfig
 
+RACK_AWARE_REPLICA_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 _CLUSTER_WIDE = Scope.CLUSTER_WIDE
 _OVERRIDES = Check(
     lambda value: all(re.fullmatch(r"\s*\S+:[0-9]{1,9}\s*", part) for part in str(value).split(",") if value),
@@ -437,15 +438,11 @@ class BrokerConfig:
 
     zookeeper_connect: Str | None = setting(
         default=None,
-        later=True,
         doc="The ZooKeeper ensemble of the cluster, as host:port,host:port/chroot; none is a broker on its own.",
     )
-    zookeeper_session_timeout_ms: Int = setting(
-        default=18_000, later=True, doc="How long ZooKeeper waits for a silent broker."
-    )
+    zookeeper_session_timeout_ms: Int = setting(default=18_000, doc="How long ZooKeeper waits for a silent broker.")
     zookeeper_connection_timeout_ms: Int | None = setting(
         default=None,
-        later=True,
         doc="How long to wait for ZooKeeper at start; as long as the session timeout if left out.",
     )
     zookeeper_set_acl: Bool = setting(
@@ -480,6 +477,11 @@ class BrokerConfig:
     )
     replica_socket_receive_buffer_bytes: Int = setting(
         default=64 << 10, later=True, doc="The receive buffer of followers' sockets."
+    )
+    replica_selector_class: Str | None = setting(
+        default=None,
+        check=one_of(RACK_AWARE_REPLICA_SELECTOR, RACK_AWARE_REPLICA_SELECTOR.rpartition(".")[2]),
+        doc="Kafka's RackAwareReplicaSelector sends consumers to a replica in their own rack; none serves all at the leader.",
     )
     num_replica_fetchers: Int = setting(
         default=1,

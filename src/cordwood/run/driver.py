@@ -34,13 +34,15 @@ from cordwood.effects import (
 )
 from cordwood.errors import CorruptData, StorageError, StoreConflict
 from cordwood.ids import ConnectionId
-from cordwood.ports import Disk, Instant, MetadataChange, MetadataStore, Syncable
+from cordwood.ports import Disk, Instant, MetadataChange, MetadataStore, Node, SessionState, Syncable
 from cordwood.run.client_socket import ClientSocket, ReceiveBuffers
 from cordwood.run.clock import now
 from cordwood.run.descriptors import descriptors
 
 ACCEPTS_MAX = 64  # at one go: a storm of new connections must not keep the old ones waiting
 ACCEPT_PAUSE_S = 1.0  # after the system had no descriptor for one more connection
+HAND_OVER_LOOK_S = 0.01  # how often it is looked whether others have taken over
+LEAVE_S_MAX = 2.0  # without an answer of the metadata store it is the end of the session that tells the others
 COMPACTION_PAUSE_S = 0.0002  # between two steps, so that whoever waits for the interpreter gets it
 
 T = TypeVar("T")
@@ -93,7 +95,8 @@ class Driver:
             self._loop.add_reader(listener.fileno(), self._accept, name, listener)
 
     async def stop(self) -> None:
-        """Take no more requests, bring everything to the disk, close."""
+        """Let others take over, take no more requests, bring everything to the disk, close."""
+        await self._hand_over()
         self._stopping.set()
         for listener in self._listeners.values():
             self._loop.remove_reader(listener.fileno())
@@ -112,6 +115,17 @@ class Driver:
         if self.failure is None:
             self._broker.shut_down(now())
         self._store.close()
+
+    async def _hand_over(self) -> None:
+        """In a cluster others lead before this broker stops; it serves until they do."""
+        membership = self._broker.membership
+        self._act(self._broker.stop_leading, now())
+        while not membership.may_stop and self.failure is None:  # noqa: ASYNC110  # the core tells nobody, once in a life
+            await asyncio.sleep(HAND_OVER_LOOK_S)
+        self._act(self._broker.leave, now())
+        left_by = self._loop.time() + LEAVE_S_MAX
+        while not membership.has_left and self.failure is None and self._loop.time() < left_by:  # noqa: ASYNC110
+            await asyncio.sleep(HAND_OVER_LOOK_S)
 
     async def _settled(self) -> None:
         """Wait until what the threads were doing has been handed back."""
@@ -199,6 +213,16 @@ class Driver:
         self._timer_ms = NEVER
         self._act(self._broker.tick, now())
 
+    def metadata_changed(self, changes: Sequence[MetadataChange]) -> None:
+        """A store that others share tells of a change, theirs or this broker's own."""
+        self._act(self._broker.metadata_changed, changes, now())
+
+    def metadata_reloaded(self, nodes: Sequence[Node]) -> None:
+        self._act(self._broker.metadata_reloaded, nodes, now())
+
+    def session_changed(self, state: SessionState) -> None:
+        self._act(self._broker.session_changed, state, now())
+
     def _lingered(self) -> None:
         self._act(self._broker.lingered, now())
 
@@ -271,7 +295,7 @@ class Driver:
                 # The loop runs it when it has dealt with every socket that it knows to be readable.
                 self._loop.call_soon(self._lingered)
             case PurgeChanges():
-                pass  # a store of one broker keeps none
+                self._in_thread(self._metadata_thread, self._store.purge, self._purged)
             case Dial() | Transmit() | HangUp():
                 raise NotImplementedError("links to other brokers")
             case _:
@@ -311,6 +335,12 @@ class Driver:
             self._fail(outcome)
         else:
             self._act(self._broker.metadata_written, token, outcome, now())
+
+    def _purged(self, outcome: Exception | None) -> None:
+        if isinstance(outcome, StorageError):
+            self._logger.debug("old changes of the metadata stay for now: %s", outcome)
+        elif outcome is not None:
+            self._fail(outcome)
 
     def _synced(self, token: int, outcome: Exception | None) -> None:
         if outcome is not None:

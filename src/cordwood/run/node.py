@@ -11,23 +11,17 @@ from errno import EADDRNOTAVAIL
 from cordwood.broker.broker import Broker
 from cordwood.broker.replicas import Replicas
 from cordwood.broker.settings import Settings
-from cordwood.cluster.controller import begin_epochs, new_uuid
-from cordwood.cluster.image import MetadataImage
-from cordwood.cluster.layout import CLUSTER_ID, cluster_id_data, uuid_text
-from cordwood.cluster.registration import Applicant, standalone_nodes
-from cordwood.config import BrokerConfig, parse_properties
+from cordwood.config import BrokerConfig
 from cordwood.errors import ConfigError
 from cordwood.ids import NodeId
-from cordwood.log.directory import CLEAN_STOP, LogDirectory
-from cordwood.ports import Create
+from cordwood.log.directory import LogDirectory
 from cordwood.run.clock import now
-from cordwood.run.data_directory import IDENTITY, DirectoryLock, Identity
+from cordwood.run.data_directory import DirectoryLock
 from cordwood.run.descriptors import partitions_max
 from cordwood.run.disk import RealDisk
 from cordwood.run.driver import Driver, open_listener
-from cordwood.run.sqlite_store import SqliteStore
-
-METADATA = "metadata.sqlite"
+from cordwood.run.metadata import Metadata, Place, open_shared, open_standalone
+from cordwood.run.store_events import StoreEvents, connect_zookeeper
 
 
 class Node:
@@ -39,6 +33,7 @@ class Node:
         self._logger = logger
         self._driver: Driver | None = None
         self._lock: DirectoryLock | None = None
+        self._events: StoreEvents | None = None
         self.ended = asyncio.Event()
         """Set it, and ``run`` returns."""
         self.address = ""
@@ -65,9 +60,8 @@ class Node:
         try:
             entropy = random.SystemRandom()
             disk = RealDisk(directory)
-            store, image = self._metadata(directory, entropy, disk)
-            if not disk.exists(CLEAN_STOP):
-                image.apply(*store.multi(begin_epochs(image, NodeId(self._config.node_id))))
+            ports = {name: listener.getsockname()[1] for name, listener in listeners.items()}
+            store, image, applicant = self._metadata(Place(self._config, directory, disk, ports), entropy)
             settings = Settings(self._static, image, self._config.node_id, self._logger)
             logs = LogDirectory(
                 disk,
@@ -89,45 +83,28 @@ class Node:
                 entropy=entropy,
                 logger=self._logger,
                 now=now(),
+                applicant=applicant,
             )
             self._driver = Driver(broker, disk, store, self._logger, on_failure=self.ended.set)
+            if self._events is not None:
+                self._events.driver = self._driver
         except BaseException:
             for listener in listeners.values():
                 listener.close()
             raise
         self._driver.start(listeners)
 
-    def _metadata(self, directory: str, entropy: random.Random, disk: RealDisk) -> tuple[SqliteStore, MetadataImage]:
-        """Open the store, and make sure that it and the directory belong together."""
-        identity = None
-        if disk.exists(IDENTITY):
-            identity = Identity.parse(parse_properties(disk.read(IDENTITY).decode(errors="replace")))
-        store = SqliteStore(os.path.join(directory, METADATA))
-        image = MetadataImage()
-        image.apply(store.load())
-        if not image.cluster_id:
-            if identity is not None:
-                raise ConfigError(
-                    f"{directory} holds logs of cluster {identity.cluster_id}, but its metadata is missing; "
-                    f"restore {METADATA}, or start with another --data"
-                )
-            cluster_id = uuid_text(new_uuid(entropy))
-            image.apply(*store.multi([Create(CLUSTER_ID, cluster_id_data(cluster_id))]))
-        if identity is None:
-            identity = Identity(image.cluster_id, self._config.node_id, new_uuid(entropy))
-            disk.replace(IDENTITY, identity.text())
-        identity.check(cluster_id=image.cluster_id, node_id=self._config.node_id)
-        image.apply(standalone_nodes(self._applicant(identity)))
-        return store, image
-
-    def _applicant(self, identity: Identity) -> Applicant:
-        endpoints = self._config.advertised_endpoints() or self._config.endpoints()
-        return Applicant(
-            NodeId(self._config.node_id),
-            {endpoint.name: (endpoint.protocol, endpoint.host, endpoint.port) for endpoint in endpoints},
-            identity.directory_id,
-            rack=self._config.broker_rack,
-        )
+    def _metadata(self, place: Place, entropy: random.Random) -> Metadata:
+        """Open the store that this broker has to itself, or the one that it shares."""
+        if place.config.zookeeper_connect is None:
+            return open_standalone(place, entropy)
+        self._events = StoreEvents()
+        store = connect_zookeeper(place.config, self._events, self._logger)
+        try:
+            return open_shared(place, store, entropy)
+        except BaseException:
+            store.close()
+            raise
 
     def _listen(self) -> dict[str, socket.socket]:
         listeners: dict[str, socket.socket] = {}

@@ -96,5 +96,8 @@ class SqliteStore:
             raise StoreConflict(f"{path} has version {version}, not {expected}")
         return version
 
+    def purge(self) -> None:
+        """Nothing: nobody else is told of changes."""
+
     def close(self) -> None:
         self._database.close()

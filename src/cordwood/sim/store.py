@@ -22,6 +22,9 @@ class SimStore:
         self._nodes = nodes
         return MetadataChange(written, [operation.path for operation in operations if isinstance(operation, Delete)])
 
+    def purge(self) -> None:
+        """Nothing: nobody else is told of changes."""
+
     def close(self) -> None:
         pass
 

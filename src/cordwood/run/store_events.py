@@ -1,0 +1,58 @@
+"""From the threads of a store that others share to the loop of the broker: what happens there becomes an event here."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from cordwood.config import BrokerConfig
+from cordwood.ports import MetadataChange, Node, SessionState
+
+if TYPE_CHECKING:
+    from cordwood.run.driver import Driver
+    from cordwood.run.zookeeper_store import ZooKeeperStore
+
+
+class StoreEvents:
+    """Hands on, in their order, what the store tells. The loop turns only once there is a driver to hear it."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.driver: Driver | None = None
+
+    def changed(self, changes: Sequence[MetadataChange]) -> None:
+        self._tell(lambda driver: driver.metadata_changed(changes))
+
+    def reloaded(self, nodes: Sequence[Node]) -> None:
+        self._tell(lambda driver: driver.metadata_reloaded(nodes))
+
+    def session_changed(self, state: SessionState) -> None:
+        self._tell(lambda driver: driver.session_changed(state))
+
+    def _tell(self, event: "Callable[[Driver], None]") -> None:
+        self._loop.call_soon_threadsafe(self._now, event)
+
+    def _now(self, event: "Callable[[Driver], None]") -> None:
+        if self.driver is not None:  # else the start has failed
+            event(self.driver)
+
+
+def connect_zookeeper(config: BrokerConfig, events: StoreEvents, logger: logging.Logger) -> "ZooKeeperStore":
+    """Connect to the cluster's ZooKeeper.
+
+    Raises:
+        ConfigError: there is none, or it does not let us in.
+    """
+    from cordwood.run.zookeeper_store import ZooKeeperStore  # a broker on its own starts sooner without kazoo
+
+    assert config.zookeeper_connect is not None
+    timeout_ms = config.zookeeper_connection_timeout_ms
+    return ZooKeeperStore(
+        config.zookeeper_connect,
+        session_timeout_ms=config.zookeeper_session_timeout_ms,
+        connection_timeout_ms=config.zookeeper_session_timeout_ms if timeout_ms is None else timeout_ms,
+        logger=logger,
+        deliver=events.changed,
+        reloaded=events.reloaded,
+        session_changed=events.session_changed,
+    )
