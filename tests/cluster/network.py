@@ -15,10 +15,12 @@ import threading
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from struct import Struct
 
 import psutil
 
 CHUNK = 1 << 16
+_NO_LINGER = Struct("ii").pack(1, 0)
 Node = int | str
 KEEPER: Node = "zookeeper"
 CLIENTS: Node = "clients"
@@ -113,68 +115,78 @@ class Network:
             gate.clear()
 
     async def _start(self, listener: "_Listener") -> None:
-        if listener.server is None:
-
-            async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                await self._talk(listener, reader, writer)
-
-            listener.server = await asyncio.start_server(talk, "127.0.0.1", listener.proxy_port)
-            listener.proxy_port = listener.server.sockets[0].getsockname()[1]
+        if listener.sock is None:
+            listener.sock = socket.create_server(("127.0.0.1", listener.proxy_port))
+            listener.sock.setblocking(False)
+            listener.proxy_port = listener.sock.getsockname()[1]
+            self._loop.add_reader(listener.sock, self._accept, listener)
 
     async def _stop(self, listener: "_Listener") -> None:
-        if listener.server is not None:
-            listener.server.close()
-            listener.server = None
+        if listener.sock is not None:
+            self._loop.remove_reader(listener.sock)
+            listener.sock.close()
+            listener.sock = None
 
     async def _close(self) -> None:
         for listener in self._listeners.values():
             await self._stop(listener)
+        await asyncio.sleep(0)  # a talk that has just begun must reach its first line to be ended well
         talks = list(self._talks)
         for task in talks:
             task.cancel()
         await asyncio.gather(*talks, return_exceptions=True)
 
-    async def _talk(self, listener: "_Listener", reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._talks.add(task)
+    def _accept(self, listener: "_Listener") -> None:
+        assert listener.sock is not None
         try:
-            source = listener.source if listener.source is not None else self._owner(writer)
+            near, _ = listener.sock.accept()
+        except OSError:
+            return  # whoever dialled has gone already
+        near.setblocking(False)
+        task = self._loop.create_task(self._talk(listener, near))
+        self._talks.add(task)
+        task.add_done_callback(self._talks.discard)
+
+    async def _talk(self, listener: "_Listener", near: socket.socket) -> None:
+        far = socket.socket()
+        far.setblocking(False)
+        try:
+            source = listener.source if listener.source is not None else self._owner(near)
             await self._open[source, listener.target].wait()
             await self._open[listener.target, source].wait()
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            await self._loop.sock_connect(far, ("127.0.0.1", listener.port))
+            pumps = [
+                self._loop.create_task(self._pump(near, far, source, listener.target)),
+                self._loop.create_task(self._pump(far, near, listener.target, source)),
+            ]
             try:
-                await asyncio.gather(
-                    self._pump(reader, far_writer, source, listener.target),
-                    self._pump(far_reader, writer, listener.target, source),
-                )
+                # The first to end ends both: brokers and clients do not talk one way.
+                await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                _hang_up(far_writer)
-        except (OSError, asyncio.CancelledError):
+                for pump in pumps:
+                    pump.cancel()
+                await asyncio.gather(*pumps, return_exceptions=True)
+        except OSError:
             pass  # whoever is left learns of it by the end of its connection
         finally:
-            _hang_up(writer)
-            self._talks.discard(task)
+            for wire in (near, far):
+                _hang_up(wire)
 
-    async def _pump(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: Node, target: Node
-    ) -> None:
-        while True:
+    async def _pump(self, near: socket.socket, far: socket.socket, source: Node, target: Node) -> None:
+        data = b"-"
+        while data:
             try:
-                data = await reader.read(CHUNK)
+                data = await self._loop.sock_recv(near, CHUNK)
             except ConnectionError:
                 data = b""
             if delay_s := self._delay_s.get((source, target), 0.0):
                 await asyncio.sleep(delay_s)
             await self._open[source, target].wait()
-            if not data:
-                raise ConnectionResetError  # the other half ends too: brokers and clients do not talk one way
-            writer.write(data)
-            await writer.drain()
+            await self._loop.sock_sendall(far, data)
 
-    def _owner(self, writer: asyncio.StreamWriter) -> Node:
+    def _owner(self, near: socket.socket) -> Node:
         """Which broker has dialled, by the port it dialled from; else a client."""
-        port = writer.get_extra_info("peername")[1]
+        port = near.getpeername()[1]
         for node, pid in self._pids.items():
             if (number := pid()) is not None:
                 with suppress(psutil.Error):
@@ -192,7 +204,7 @@ class _Listener:
         self.port = port
         self.source = source
         self.proxy_port = 0
-        self.server: asyncio.Server | None = None
+        self.sock: socket.socket | None = None
 
 
 def _set_event() -> asyncio.Event:
@@ -201,10 +213,8 @@ def _set_event() -> asyncio.Event:
     return event
 
 
-def _hang_up(writer: asyncio.StreamWriter) -> None:
+def _hang_up(wire: socket.socket) -> None:
     """Without waiting for what is not sent."""
-    sock = writer.get_extra_info("socket")
-    if sock is not None:
-        with suppress(OSError):
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-    writer.transport.abort()
+    with suppress(OSError):
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+    wire.close()
