@@ -88,22 +88,23 @@ def imbalanced(image: MetadataImage, live: Live) -> list[tuple[TopicInfo, Partit
 def elect_preferred(partition: PartitionInfo, live: Live) -> State:
     """What a person asks for: the first replica leads. If it can not and nobody else does, another one in sync."""
     if partition.leader == partition.replicas[0]:
-        raise Refused(Error.ELECTION_NOT_NEEDED)
+        raise Refused(Error.ELECTION_NOT_NEEDED, "Its preferred leader leads already.")
     state = preferred_state(partition, live)
     if state is None and partition.leader not in live.able:
         state = settled(state_of(partition), partition.replicas, live)
     if state is None or state.leader in (partition.leader, NO_LEADER):
-        raise Refused(Error.PREFERRED_LEADER_NOT_AVAILABLE)
+        text = f"Its preferred leader, broker {partition.replicas[0]}, is not there or not in sync."
+        raise Refused(Error.PREFERRED_LEADER_NOT_AVAILABLE, text)
     return state
 
 
 def elect_uncleanly(partition: PartitionInfo, live: Live) -> State:
     """What a person asks for: somebody leads a partition that has no leader, at the price of what is missing there."""
     if partition.leader != NO_LEADER:
-        raise Refused(Error.ELECTION_NOT_NEEDED)
+        raise Refused(Error.ELECTION_NOT_NEEDED, f"Broker {partition.leader} leads it.")
     state = settled(state_of(partition), partition.replicas, live)
     if state.leader == NO_LEADER:
         state = _uncleanly(state, partition.replicas, live)
     if state.leader == NO_LEADER:
-        raise Refused(Error.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+        raise Refused(Error.ELIGIBLE_LEADERS_NOT_AVAILABLE, "None of its replicas is there.")
     return state

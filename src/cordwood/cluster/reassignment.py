@@ -75,7 +75,7 @@ def cancel(topic: TopicInfo, partition: PartitionInfo, live: Live, unclean: Uncl
         Refused: it does not move, or nobody there is in sync any more.
     """
     if not partition.moving:
-        raise Refused(Error.NO_REASSIGNMENT_IN_PROGRESS)
+        raise Refused(Error.NO_REASSIGNMENT_IN_PROGRESS, "The partition does not move.")
     replicas = _without(partition.replicas, partition.adding)
     isr = _without(partition.isr, partition.adding)
     if not isr:

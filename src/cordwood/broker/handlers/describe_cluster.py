@@ -6,6 +6,7 @@
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
+from cordwood.cluster.image import NO_LEADER
 from cordwood.errors import Error
 from cordwood.wire.messages import DescribeClusterRequest, DescribeClusterResponse, DescribeClusterResponseBroker
 
@@ -23,7 +24,7 @@ def handle(broker: "Broker", call: Call, request: DescribeClusterRequest) -> Des
         return DescribeClusterResponse(error_code=error, error_message="This is a broker's endpoint.")
     return DescribeClusterResponse(
         cluster_id=broker.image.cluster_id,
-        controller_id=broker.node,
+        controller_id=NO_LEADER if broker.image.controller is None else broker.image.controller,
         brokers=[
             DescribeClusterResponseBroker(broker_id=info.id, host=info.host, port=info.port, rack=info.rack)
             for info in broker.brokers(call)

@@ -6,7 +6,8 @@ The cursor of an answer names the first partition that did not fit; the client s
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.cluster.image import NO_LEADER, PartitionInfo
+from cordwood.broker.handlers.reachable import Reachable
+from cordwood.cluster.image import PartitionInfo
 from cordwood.cluster.topic_names import check_name
 from cordwood.errors import Error, Refused
 from cordwood.ids import TopicName
@@ -31,10 +32,10 @@ def handle(broker: "Broker", call: Call, request: DescribeTopicPartitionsRequest
             return DescribeTopicPartitionsResponse(topics=refused)
         names = [name for name in names if name >= cursor.topic_name]
     room = max(1, min(request.response_partition_limit, broker.config.max_request_partition_size_limit))
-    response = DescribeTopicPartitionsResponse()
+    response, reachable = DescribeTopicPartitionsResponse(), Reachable(broker, call)
     for name in names:
         first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
-        topic = _describe(broker, name, first, room)
+        topic = _describe(broker, reachable, name, first, room)
         if room == 0:
             response.next_cursor = TopicPartitionCursor(topic_name=name, partition_index=first)
             return response
@@ -48,7 +49,9 @@ def handle(broker: "Broker", call: Call, request: DescribeTopicPartitionsRequest
     return response
 
 
-def _describe(broker: "Broker", name: str, first: int, room: int) -> DescribeTopicPartitionsResponseTopic:
+def _describe(
+    broker: "Broker", reachable: Reachable, name: str, first: int, room: int
+) -> DescribeTopicPartitionsResponseTopic:
     try:
         topic = broker.image.topics.get(check_name(name))
     except Refused as refusal:
@@ -59,7 +62,7 @@ def _describe(broker: "Broker", name: str, first: int, room: int) -> DescribeTop
         name=name,
         topic_id=topic.id,
         is_internal=topic.internal,
-        partitions=[_partition(partition) for partition in topic.partitions[first : first + room]],
+        partitions=[_partition(reachable, partition) for partition in topic.partitions[first : first + room]],
     )
 
 
@@ -67,14 +70,16 @@ def _refusal(name: str, error: Error) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(name=name, error_code=error)
 
 
-def _partition(info: PartitionInfo) -> DescribeTopicPartitionsResponsePartition:
+def _partition(reachable: Reachable, info: PartitionInfo) -> DescribeTopicPartitionsResponsePartition:
+    leader, error = reachable.leader(info)
     return DescribeTopicPartitionsResponsePartition(
-        error_code=Error.LEADER_NOT_AVAILABLE if info.leader == NO_LEADER else Error.NONE,
+        error_code=error,
         partition_index=info.index,
-        leader_id=info.leader,
+        leader_id=leader,
         leader_epoch=info.leader_epoch,
         replica_nodes=list(info.replicas),
         isr_nodes=list(info.isr),
         eligible_leader_replicas=[],
         last_known_elr=[],
+        offline_replicas=reachable.not_among(info.replicas),
     )

@@ -1,7 +1,9 @@
 """Metadata (3), versions 0-13: brokers, and where the partitions of topics are.
 
-- 0: an empty list of topics means all of them; from 1 on that is null, and an empty list means none.
+- 0: an empty list of topics means all of them; from 1 on that is null, and an empty list means none. Replicas that are
+  not there are left out.
 - 4: the client says whether unknown topics may be created. The answer waits until they are, so that it holds them.
+- 6: a leader without the listener that the client came to has an error of its own.
 - 8-10: authorised operations. They stay unset: there is no access control yet.
 - 10: topic ids in the answer; 12: topics asked for by id. 10 and 11 have room for an id in the request and refuse it.
 """
@@ -11,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
+from cordwood.broker.handlers.reachable import Reachable
 from cordwood.broker.portions import portions, propose_in_turn, states_max
 from cordwood.cluster.controller import create_topic, plan_topic
 from cordwood.cluster.image import NO_LEADER, MetadataImage, PartitionInfo, TopicInfo
@@ -97,27 +100,28 @@ def _creation(broker: "Broker", name: TopicName) -> list[StoreOp]:
 
 def _respond(broker: "Broker", call: Call, request: MetadataRequest) -> MetadataResponse:
     image = broker.image
+    view = View(broker, call)
     if request.topics is None or (call.api_version == 0 and not request.topics):
-        topics = [describe(topic) for topic in image.topics.values()]
+        topics = [view.describe(topic) for topic in image.topics.values()]
     else:
         wanted = {(topic.name, topic.topic_id): topic for topic in request.topics}
-        topics = [_find(image, topic) for topic in wanted.values()]
+        topics = [_find(image, view, topic) for topic in wanted.values()]
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=info.id, host=info.host, port=info.port, rack=info.rack)
-            for info in broker.brokers(call)
+            for info in view.reachable.brokers
         ],
         cluster_id=image.cluster_id,
-        controller_id=broker.node,
+        controller_id=NO_LEADER if image.controller is None else image.controller,
         topics=topics,
     )
 
 
-def _find(image: MetadataImage, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
+def _find(image: MetadataImage, view: "View", wanted: MetadataRequestTopic) -> MetadataResponseTopic:
     if wanted.name is None:
         topic = image.topic_by_id(TopicId(wanted.topic_id))
         if topic is not None:
-            return describe(topic)
+            return view.describe(topic)
         error = Error.INVALID_REQUEST if wanted.topic_id == NO_TOPIC_ID else Error.UNKNOWN_TOPIC_ID
         return MetadataResponseTopic(error_code=error, topic_id=wanted.topic_id, name=None)
     try:
@@ -126,24 +130,44 @@ def _find(image: MetadataImage, wanted: MetadataRequestTopic) -> MetadataRespons
         return MetadataResponseTopic(error_code=refusal.error, name=wanted.name)
     if topic is None:
         return MetadataResponseTopic(error_code=Error.UNKNOWN_TOPIC_OR_PARTITION, name=wanted.name)
-    return describe(topic)
+    return view.describe(topic)
 
 
-def describe(topic: TopicInfo) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        name=topic.name,
-        topic_id=topic.id,
-        is_internal=topic.internal,
-        partitions=[_partition(partition) for partition in topic.partitions],
-    )
+class View:
+    """Topics as one client sees them."""
 
+    def __init__(self, broker: "Broker", call: Call) -> None:
+        self.reachable = Reachable(broker, call)
+        self._version = call.api_version
 
-def _partition(info: PartitionInfo) -> MetadataResponsePartition:
-    return MetadataResponsePartition(
-        error_code=Error.LEADER_NOT_AVAILABLE if info.leader == NO_LEADER else Error.NONE,
-        partition_index=info.index,
-        leader_id=info.leader,
-        leader_epoch=info.leader_epoch,
-        replica_nodes=list(info.replicas),
-        isr_nodes=list(info.isr),
-    )
+    def describe(self, topic: TopicInfo) -> MetadataResponseTopic:
+        partition = self._partition if self._version > 0 else self._partition_of_old
+        return MetadataResponseTopic(
+            name=topic.name,
+            topic_id=topic.id,
+            is_internal=topic.internal,
+            partitions=[partition(info) for info in topic.partitions],
+        )
+
+    def _partition(self, info: PartitionInfo) -> MetadataResponsePartition:
+        leader, error = self.reachable.leader(info)
+        if error == Error.LISTENER_NOT_FOUND and self._version < 6:
+            error = Error.LEADER_NOT_AVAILABLE
+        return MetadataResponsePartition(
+            error_code=error,
+            partition_index=info.index,
+            leader_id=leader,
+            leader_epoch=info.leader_epoch,
+            replica_nodes=list(info.replicas),
+            isr_nodes=list(info.isr),
+            offline_replicas=self.reachable.not_among(info.replicas),
+        )
+
+    def _partition_of_old(self, info: PartitionInfo) -> MetadataResponsePartition:
+        """For version 0: only replicas that are there, and an error if some are not."""
+        partition = self._partition(info)
+        partition.replica_nodes = self.reachable.among(info.replicas)
+        partition.isr_nodes = self.reachable.among(info.isr)
+        if partition.error_code == Error.NONE and len(partition.replica_nodes) < len(info.replicas):
+            partition.error_code = Error.REPLICA_NOT_AVAILABLE
+        return partition
