@@ -136,12 +136,15 @@ def test_an_old_leader_epoch_is_fenced() -> None:
     assert only(harness.connect().ask(request, 12, FetchResponse)).error_code == Error.FENCED_LEADER_EPOCH
 
 
-def test_only_the_leader_is_read_from() -> None:
+def test_only_the_leader_is_read_from_by_old_consumers() -> None:
     harness = Harness()
     harness.topic("t")
+    harness.append("t", b"a")
     harness.partition("t").become(leader=NodeId(2), epoch=4, isr=(NodeId(2),))
-    response = harness.connect().ask(fetch(("t", 0, 0), max_wait_ms=1000), 12, FetchResponse)
+    response = harness.connect().ask(fetch(("t", 0, 0), max_wait_ms=1000), 10, FetchResponse)
     assert only(response).error_code == Error.NOT_LEADER_OR_FOLLOWER
+    response = harness.connect().ask(fetch(("t", 0, 0), max_wait_ms=1000), 11, FetchResponse)
+    assert read(response) == {("t", 0): [b"a"]}
 
 
 @pytest.mark.parametrize("version", [14, 15])

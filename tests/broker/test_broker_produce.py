@@ -170,6 +170,9 @@ def test_a_topic_that_needs_more_replicas_refuses_acks_all_only() -> None:
     harness = Harness()
     harness.topic("t", min_insync_replicas=2)
     client = harness.connect()
+    assert send(client, "t", batch(b"x"), acks=-1).error_code == Error.NONE, "more than there are nobody can want"
+    both = (NodeId(1), NodeId(2))
+    harness.partition("t").become(leader=NodeId(1), epoch=1, isr=(NodeId(1),), replicas=both)
     assert send(client, "t", batch(b"x"), acks=-1).error_code == Error.NOT_ENOUGH_REPLICAS
     assert send(client, "t", batch(b"x"), acks=1).error_code == Error.NONE
 

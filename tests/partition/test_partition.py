@@ -117,6 +117,8 @@ def test_only_the_leader_appends() -> None:
 
 def test_acks_all_needs_enough_replicas() -> None:
     partition = replica(min_insync_replicas="2")
+    append(partition, acks=-1)  # more than there are nobody can want
+    partition.become(leader=ONE, epoch=4, isr=(ONE,), replicas=(ONE, TWO))
     with pytest.raises(Refused) as refusal:
         append(partition, acks=-1)
     assert refusal.value.error == Error.NOT_ENOUGH_REPLICAS

@@ -299,7 +299,9 @@ class GroupCoordinator:
 
 
 def _sync(broker: "Broker", partition: Partition) -> None:
-    broker.replicas.syncs.start(partition, broker.effects)
+    """What was written waits for other replicas, or for the disk too."""
+    if partition.sync_due():
+        broker.replicas.syncs.start(partition, broker.effects)
 
 
 def partition_for(group_id: str, partitions: int) -> int:

@@ -4,6 +4,9 @@ Beyond Kafka's: a session also remembers which of its partitions *may have news*
 puts itself on that list when its high watermark or start moves, a request puts on it what it changes, and only those
 partitions are looked at when a response is built. One reader of 1,000 partitions, two of them busy, costs two look-ups.
 
+Followers read the same way, up to the end of the log. They hear of appends; that something was committed they are told
+with the next records, or when their time is up.
+
 Invariants (``check``): a session's partitions are registered with the local partitions they read; nothing is on the
 list of news that is not in the session.
 """
@@ -11,7 +14,7 @@ list of news that is not in the session.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from cordwood.ids import TopicId, TopicName
+from cordwood.ids import NodeId, TopicId, TopicName
 from cordwood.partition.partition import Partition
 from cordwood.ports import Entropy
 
@@ -39,6 +42,8 @@ class FetchPartition:
         "reader",
         "sent_high_watermark",
         "sent_start_offset",
+        "start_offset",
+        "told",
         "topic",
     )
 
@@ -51,11 +56,22 @@ class FetchPartition:
         self.max_bytes = 0
         self.leader_epoch = -1
         self.last_fetched_epoch = -1
+        self.start_offset = -1
+        """Where a follower's own log starts."""
+        self.told = False
+        """Has a follower said where it is, and nobody taken note of it yet?"""
         self.sent_high_watermark = -1
         self.sent_start_offset = -1
 
     def advanced(self, size: int) -> None:
-        """The partition has *size* more bytes to read, or (0) something else about it changed."""
+        """The partition has *size* more committed bytes, or (0) something else about it changed."""
+        reader = self.reader
+        reader.news[self] = None
+        if reader.waiter is not None and (reader.hears_of_commits or size == 0):
+            reader.waiter.arrived(size)
+
+    def appended(self, size: int) -> None:
+        """The log has *size* more bytes, which only followers may read yet."""
         reader = self.reader
         reader.news[self] = None
         if reader.waiter is not None:
@@ -71,10 +87,13 @@ class FetchPartition:
         """Have the partition tell when there is news."""
         if self.local is not None:
             self.local.watchers[self] = None
+            if self.reader.replica is not None:
+                self.local.end_watchers[self] = None
 
     def unwatch(self) -> None:
         if self.local is not None:
             self.local.watchers.pop(self, None)
+            self.local.end_watchers.pop(self, None)
 
 
 class Waiter:
@@ -104,6 +123,12 @@ class Reader:
     epoch: int = INITIAL_EPOCH
     used_ms: int = 0
     by_id: bool = False
+    replica: NodeId | None = None
+    """The follower that reads; None is a consumer."""
+    life: int = -1
+    """The follower's broker epoch."""
+    hears_of_commits: bool = True
+    """Does it end its wait that something was committed?"""
     counted: int = 0
     """How many of its partitions count against the limit of all sessions."""
 
@@ -144,10 +169,12 @@ class FetchSessions:
         self._eviction_ms = eviction_ms
         self._entropy = entropy
         self._sessions: dict[int, Reader] = {}  # least recently used first
+        self._followers: dict[NodeId, int] = {}
         self._partitions = 0
 
     def __len__(self) -> int:
-        return len(self._sessions)
+        """How many sessions of consumers there are."""
+        return len(self._sessions) - len(self._followers)
 
     def __iter__(self) -> Iterator[Reader]:
         return iter(self._sessions.values())
@@ -161,8 +188,13 @@ class FetchSessions:
         session.used_ms = now_ms
 
     def add(self, reader: Reader, now_ms: int) -> bool:
-        """Make *reader* a session, if there is room or an old one can go; else it stays without one."""
-        if self.slots <= 0 or (len(self._sessions) >= self.slots and not self._evict(now_ms)):
+        """Make *reader* a session, if there is room or an old one can go; else it stays without one.
+
+        There is always room for a follower: it has one session, and costs more without.
+        """
+        if reader.replica is not None:
+            self._end_session_of(reader.replica)
+        elif self.slots <= 0 or (len(self) >= self.slots and not self._evict(now_ms)):
             return False
         if self._partitions + len(reader.partitions) > PARTITIONS_MAX:
             return False
@@ -172,7 +204,14 @@ class FetchSessions:
         reader.epoch = 1
         reader.used_ms = now_ms
         self._sessions[session_id] = reader
+        if reader.replica is not None:
+            self._followers[reader.replica] = session_id
         return self.count(reader)
+
+    def _end_session_of(self, replica: NodeId) -> None:
+        earlier = self._followers.pop(replica, None)
+        if earlier is not None:
+            self.remove(earlier)
 
     def count(self, session: Reader) -> bool:
         """Take in how many partitions a session has by now. False: all sessions together have too many."""
@@ -181,7 +220,7 @@ class FetchSessions:
         return self._partitions <= PARTITIONS_MAX
 
     def _evict(self, now_ms: int) -> bool:
-        oldest = next(iter(self._sessions.values()))
+        oldest = next(session for session in self._sessions.values() if session.replica is None)
         if now_ms - oldest.used_ms < self._eviction_ms:
             return False
         self.remove(oldest.id)
@@ -191,10 +230,14 @@ class FetchSessions:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._partitions -= session.counted
+            if session.replica is not None:
+                self._followers.pop(session.replica, None)
             session.close()
 
     def check(self) -> None:
-        assert len(self._sessions) <= max(self.slots, 0)
+        assert len(self) <= max(self.slots, 0)
+        followers = {s.replica: s.id for s in self._sessions.values() if s.replica is not None}
+        assert followers == self._followers
         assert self._partitions == sum(session.counted for session in self._sessions.values())
         for session_id, session in self._sessions.items():
             assert session.id == session_id

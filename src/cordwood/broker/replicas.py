@@ -1,23 +1,28 @@
 """The partitions that this broker holds: opened at start, made and removed as the metadata says, looked after since.
 
+In a cluster a replica begins with the high watermark of the last checkpoint, and leads nothing that it led in a former
+life, until the metadata gives it a newer leader epoch. A broker on its own has committed all that is in its logs.
+
 Invariants (``check``): by name and by id it is the same partitions; each lies where the metadata puts it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cordwood.broker.settings import Settings
 from cordwood.broker.syncs import Syncs
 from cordwood.cluster.controller import forget_topic
 from cordwood.cluster.image import Delta, MetadataImage, PartitionInfo, TopicInfo
+from cordwood.cluster.layout import partition_path
 from cordwood.config import TopicConfig
 from cordwood.config.topic import problems
 from cordwood.effects import Remove
 from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.ids import NodeId, TopicId, TopicName, TopicPartition
 from cordwood.log.directory import LogDirectory
+from cordwood.log.epochs import EpochEnd
 from cordwood.log.log import Log, SyncJob
-from cordwood.partition.partition import Partition
+from cordwood.partition.partition import LAG_MAX_MS, Partition
 from cordwood.ports import Instant, Logger
 
 if TYPE_CHECKING:
@@ -51,12 +56,39 @@ class Replicas:
         self._partitions_max = partitions_max
         self._checkpointing = False
         self._checkpoint_again = False
+        self._image = MetadataImage()
+        self._clustered = False
+        self._fenced = False
+        self._lag_max_ms = LAG_MAX_MS
+        self._configs: dict[TopicId, tuple[dict[str, str], TopicConfig, TopicConfig]] = {}
+        """By topic its own settings, the defaults, and what both make."""
+        self._new_roles: dict[Partition, None] = {}
 
     def get(self, topic: TopicName, index: int) -> Partition:
         partitions = self.by_name.get(topic)
         if partitions is None or (partition := partitions.get(index)) is None:
-            raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION)
+            raise self.not_here(self._image, topic, index)
         return partition
+
+    def not_here(self, image: MetadataImage, key: TopicName | TopicId, index: int) -> Refused:
+        """Why a partition is not served here: others have it, or nobody."""
+        topic = image.topics.get(TopicName(key)) if isinstance(key, str) else image.topic_by_id(key)
+        if topic is None and not isinstance(key, str):
+            return Refused(Error.UNKNOWN_TOPIC_ID)
+        if topic is None or not 0 <= index < len(topic.partitions) or self._node in topic.partitions[index].replicas:
+            return Refused(Error.UNKNOWN_TOPIC_OR_PARTITION)
+        return Refused(Error.NOT_LEADER_OR_FOLLOWER)
+
+    def take_new_roles(self) -> list[Partition]:
+        """The partitions that lead or follow otherwise than when this was last asked, and those that are gone."""
+        roles, self._new_roles = self._new_roles, {}
+        return list(roles)
+
+    def fence(self, fenced: bool) -> None:
+        """This broker may not lead anything, or may again."""
+        self._fenced = fenced
+        for partition in self.all():
+            partition.fence(fenced)
 
     @property
     def room(self) -> int:
@@ -69,7 +101,10 @@ class Replicas:
     # ------------------------------------------------------------------ at start
 
     def open(self, image: MetadataImage, settings: Settings, now: Instant) -> None:
-        """Open every log that the metadata puts here, and set aside what it does not know."""
+        """Open every log that the metadata puts here, and set aside what it does not."""
+        self._image = image
+        self._clustered = settings.config.zookeeper_connect is not None
+        self._lag_max_ms = settings.config.replica_lag_time_max_ms
         stored, self._leftovers = self.directory.load()
         for name, topic_id in stored:
             self._sort_out(image, name, topic_id)
@@ -77,42 +112,70 @@ class Replicas:
             config = self._config_of(topic, settings)
             for info in topic.partitions:
                 if self._node in info.replicas:
-                    self._add(topic, info, config, now)
+                    self._add(topic, info, config, now, former=info.leader_epoch if self._clustered else -1)
 
     def _config_of(self, topic: TopicInfo, settings: Settings) -> TopicConfig:
         """A topic's settings: its own over the broker's defaults."""
+        defaults = settings.config.topic_defaults
+        known = self._configs.get(topic.id)
+        if known is not None and known[0] is topic.config and known[1] is defaults:
+            return known[2]
         for text in problems(topic.config):
             self._logger.error("a setting of %s is left out: %s", topic.name, text)
-        return TopicConfig.merge(topic.config, settings.config.topic_defaults)
+        config = TopicConfig.merge(topic.config, defaults)
+        self._configs[topic.id] = topic.config, defaults, config
+        return config
 
     def _sort_out(self, image: MetadataImage, name: TopicPartition, topic_id: TopicId | None) -> None:
         """A directory belongs to a topic, or to one that was deleted, or to nobody knows whom.
 
         Which id it belongs to is safe on the disk with the first sync of its log. A directory that lost its id with the
-        power, under the name of a topic that was being deleted, has nothing in it that anybody was promised.
+        power, under the name of a topic that was being deleted, has nothing in it that anybody was promised. In a
+        cluster topics are deleted, and partitions given to others, while this broker is away.
         """
         topic = image.topics.get(name.topic)
         names = {mark.name for mark in image.deleted_topics.values()} if topic_id is None else ()
         doomed = topic_id in image.deleted_topics or name.topic in names
         known = topic is not None and topic_id in (topic.id, None) and name.partition < len(topic.partitions)
+        if known and self._clustered and topic is not None:
+            known = self._node in topic.partitions[name.partition].replicas
         if known and not doomed:
             return
-        if doomed:
+        if doomed or (self._clustered and topic_id is not None):
             self._leftovers.append(self.directory.set_aside(name, topic_id))
         else:
             kept = self.directory.keep_stray(name, topic_id)
             self._logger.warning("the metadata does not know %s; its files are kept in %s", name, kept)
 
-    def _add(self, topic: TopicInfo, info: PartitionInfo, config: TopicConfig, now: Instant) -> None:
+    def _add(
+        self, topic: TopicInfo, info: PartitionInfo, config: TopicConfig, now: Instant, *, former: int = -1
+    ) -> None:
         name = TopicPartition(topic.name, info.index)
         log = self.directory.open(name, topic.id, config, now=now)
-        partition = Partition(name, topic.id, log, self._node)
-        partition.become(leader=info.leader, epoch=info.leader_epoch, isr=info.isr)
+        high_watermark = self.directory.high_watermarks.get(name, 0) if self._clustered else None
+        partition = Partition(name, topic.id, log, self._node, high_watermark=high_watermark)
+        partition.former_epoch = former
+        partition.lag_max_ms = self._lag_max_ms
+        partition.fence(self._fenced)
+        self._give_role(partition, info, now)
         if partition.sync_due():
             _sync_now(log, now)
+            partition.advance(now.mono_ms)
         partitions = self.by_id.setdefault(topic.id, {})
         partitions[info.index] = partition
         self.by_name[topic.name] = partitions
+
+    def _give_role(self, partition: Partition, info: PartitionInfo, now: Instant) -> None:
+        is_new = partition.become(
+            leader=info.leader,
+            epoch=info.leader_epoch,
+            isr=info.isr,
+            replicas=info.replicas,
+            version=self._image.versions.get(partition_path(partition.name.topic, info.index), -1),
+            now_ms=now.mono_ms,
+        )
+        if is_new:
+            self._new_roles[partition] = None
 
     def start(self, broker: "Broker") -> None:
         """Begin to look after the logs; remove what earlier deletions left behind."""
@@ -127,25 +190,33 @@ class Replicas:
 
     def apply(self, broker: "Broker", delta: Delta) -> None:
         """Make the local partitions what the metadata now says."""
-        names = list(broker.image.topics) if delta.broker_configs else list(delta.topics)
-        for name in names:
+        changed: Mapping[TopicName, Collection[int] | None] = delta.topics
+        if delta.broker_configs:
+            changed = dict.fromkeys([*broker.image.topics, *delta.topics])
+        for name, states in changed.items():
             topic = broker.image.topics.get(name)
             local = self.by_name.get(name)
             if local is not None and (topic is None or topic.id not in self.by_id):
                 self._delete_topic(broker, name, local)
             if topic is not None:
-                self._update(broker, topic)
+                self._update(broker, topic, states)
 
-    def _update(self, broker: "Broker", topic: TopicInfo) -> None:
+    def _update(self, broker: "Broker", topic: TopicInfo, states: Collection[int] | None) -> None:
+        """Make one topic's partitions what they should be: those of which the state has changed, or all."""
         config = self._config_of(topic, broker.settings)
         local = self.by_id.get(topic.id, {})
-        for info in topic.partitions:
+        for info in topic.partitions if states is None else [topic.partitions[index] for index in states]:
             partition = local.get(info.index)
-            if partition is not None:
+            if partition is None:
+                if self._node in info.replicas:
+                    self._try_to_add(topic, info, config, broker.now)
+                continue
+            if partition.log.config is not config:
                 partition.log.update_config(config)
-                partition.become(leader=info.leader, epoch=info.leader_epoch, isr=info.isr)
-            elif self._node in info.replicas:
-                self._try_to_add(topic, info, config, broker.now)
+            if self._node not in info.replicas:
+                self._drop(broker, partition)
+            elif not _has_role(partition, info):
+                self._give_role(partition, info, broker.now)
 
     def _try_to_add(self, topic: TopicInfo, info: PartitionInfo, config: TopicConfig, now: Instant) -> None:
         """The metadata is written, whether the disk has room or not: a partition without a log is not served."""
@@ -154,19 +225,39 @@ class Replicas:
         except StorageError as error:
             self._logger.error("%s-%d has no log, the next start tries again: %s", topic.name, info.index, error)
 
+    def _drop(self, broker: "Broker", partition: Partition) -> None:
+        """Others have this partition now. Its files go."""
+        name, topic_id = partition.name, partition.topic_id
+        partition.leave(Error.NOT_LEADER_OR_FOLLOWER)
+        local = self.by_id[topic_id]
+        del local[name.partition]
+        if not local:
+            del self.by_name[name.topic], self.by_id[topic_id]
+        self._new_roles[partition] = None
+        directories = self._set_aside([partition])
+        if directories:
+            self._remove(broker, directories=directories)
+
     def _delete_topic(self, broker: "Broker", name: TopicName, local: dict[int, Partition]) -> None:
         topic_id = next(iter(local.values())).topic_id
-        directories = []
         for partition in local.values():
-            partition.gone = True
-            partition.changed()
+            partition.leave(Error.UNKNOWN_TOPIC_OR_PARTITION)
+            self._new_roles[partition] = None
+        directories = self._set_aside(list(local.values()))
+        del self.by_name[name]
+        del self.by_id[topic_id]
+        self._configs.pop(topic_id, None)
+        self._remove(broker, directories=directories, topic_id=topic_id if len(directories) == len(local) else None)
+
+    def _set_aside(self, partitions: Sequence[Partition]) -> list[str]:
+        """The directories that may be removed now."""
+        directories = []
+        for partition in partitions:
             try:
                 directories.append(self.directory.set_aside(partition.name, partition.topic_id))
             except StorageError as error:
                 self._logger.error("%s could not be set aside, the next start does it: %s", partition.name, error)
-        del self.by_name[name]
-        del self.by_id[topic_id]
-        self._remove(broker, directories=directories, topic_id=topic_id if len(directories) == len(local) else None)
+        return directories
 
     # ------------------------------------------------------------------ removing files
 
@@ -201,6 +292,51 @@ class Replicas:
         for topic_id, mark in sorted(broker.image.deleted_topics.items()):
             if self._node in mark.replicas or not mark.replicas:
                 self._remove(broker, topic_id=topic_id)  # removals happen in order: after all leftovers
+
+    # ------------------------------------------------------------------ as a follower
+
+    def append(self, broker: "Broker", partition: Partition, data: memoryview) -> None:
+        """Add what the leader sent, see ``Partition.append_as_follower``."""
+        safe_before = partition.log.recovery_checkpoint
+        removed = partition.append_as_follower(data, broker.now)
+        if removed:
+            self._shortened(broker, partition, safe_before, removed)
+
+    def truncate(self, broker: "Broker", partition: Partition, diverging: EpochEnd) -> None:
+        """Give up what the leader does not have."""
+        before, safe_before = partition.log.end_offset, partition.log.recovery_checkpoint
+        committed = partition.high_watermark
+        removed = partition.truncate(diverging, broker.now)
+        end = partition.log.end_offset
+        if end < committed:
+            self._logger.warning("%s is cut at offset %d, before its high watermark %d", partition.name, end, committed)
+        elif end < before:
+            self._logger.info("%s is cut at offset %d; it ended at %d", partition.name, end, before)
+        self._shortened(broker, partition, safe_before, removed)
+
+    def forget_unknown(self, broker: "Broker", partition: Partition) -> None:
+        safe_before = partition.log.recovery_checkpoint
+        self._shortened(broker, partition, safe_before, partition.forget_unknown(broker.now))
+
+    def restart(self, broker: "Broker", partition: Partition, offset: int) -> None:
+        """Drop everything, and go on at *offset*."""
+        safe_before = partition.log.recovery_checkpoint
+        self._logger.warning("%s begins anew at offset %d, its leader has nothing older", partition.name, offset)
+        self._shortened(broker, partition, safe_before, partition.restart_at(offset, broker.now))
+
+    def _shortened(self, broker: "Broker", partition: Partition, safe_before: int, removed: Sequence[str]) -> None:
+        """What comes now in the place of what was cut must not count as safe on the disk."""
+        if partition.log.end_offset < safe_before:
+            self.directory.lower_recovery_point(partition.name)
+        self.remove_later(broker, partition, removed)
+
+    def follow_start(self, broker: "Broker", partition: Partition, offset: int) -> bool:
+        """The leader's log begins at *offset*. Did this one's move?"""
+        if offset <= partition.log.log_start_offset or offset > partition.high_watermark:
+            return False
+        partition.log.advance_start(offset, high_watermark=partition.high_watermark)
+        partition.changed()
+        return True
 
     # ------------------------------------------------------------------ looking after the logs
 
@@ -259,6 +395,13 @@ class Replicas:
             self._checkpoint_again = False
             self.checkpoint(broker)
 
+    def checkpoint_high_watermarks(self, high_watermarks: dict[TopicPartition, int]) -> None:
+        """Write down up to where each partition is committed. Nothing depends on it but how soon readers go on."""
+        try:
+            self.directory.write_high_watermarks(high_watermarks)
+        except StorageError as error:
+            self._logger.error("the high watermarks could not be written, it is tried again later: %s", error)
+
     def _offsets(self) -> tuple[dict[TopicPartition, Log], dict[TopicPartition, int]]:
         partitions = self.all()
         return {p.name: p.log for p in partitions}, {p.name: p.high_watermark for p in partitions}
@@ -289,6 +432,17 @@ class Replicas:
                 assert self.by_name[partition.name.topic] is partitions
                 assert not partition.gone
                 partition.check()
+
+
+def _has_role(partition: Partition, info: PartitionInfo) -> bool:
+    """Is it what the metadata says, and does nobody wait to hear what the metadata says?"""
+    return (
+        partition.leader == info.leader
+        and partition.leader_epoch == info.leader_epoch
+        and partition.isr == info.isr
+        and partition.replicas == info.replicas
+        and not any(follower.joining for follower in partition.followers.values())
+    )
 
 
 def _sync_now(log: Log, now: Instant) -> None:

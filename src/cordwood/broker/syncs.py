@@ -76,8 +76,7 @@ class Syncs:
         partition = running.partition
         if not partition.gone:
             partition.log.synced(running.job, now)
-            if partition.high_watermark < running.job.up_to:
-                partition.commit(running.job.up_to)
+            partition.advance(now.mono_ms)
         self._wake(running)
         if running.again and not partition.gone:
             running.again = False

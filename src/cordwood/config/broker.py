@@ -481,7 +481,7 @@ class BrokerConfig:
     replica_selector_class: Str | None = setting(
         default=None,
         check=one_of(RACK_AWARE_REPLICA_SELECTOR, RACK_AWARE_REPLICA_SELECTOR.rpartition(".")[2]),
-        doc="Kafka's RackAwareReplicaSelector sends consumers to a replica in their own rack; none serves all at the leader.",
+        doc="Kafka's RackAwareReplicaSelector lets consumers read from a replica in their own rack.",
     )
     num_replica_fetchers: Int = setting(
         default=1,

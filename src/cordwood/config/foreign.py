@@ -41,7 +41,6 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "metrics.",
         "password.encoder.",
         "principal.builder.class",
-        "replica.selector.class",
         "security.providers",
         "zookeeper.clientCnxnSocket",
     ),

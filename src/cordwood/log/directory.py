@@ -182,6 +182,11 @@ class LogDirectory:
         for name, data in _checkpoints(logs, high_watermarks).items():
             self._disk.replace(name, data)
 
+    def write_high_watermarks(self, high_watermarks: Offsets) -> None:
+        """Write this one checkpoint, and do not wait for the disk: a crash may cost it, which costs little."""
+        self._checkpointed |= high_watermarks.keys()
+        write_unsynced(self._disk, HIGH_WATERMARKS, _encoded(high_watermarks))
+
     def mark_clean(self, *, broker_epoch: int = -1) -> None:
         """All logs are closed, synced and in the checkpoints: the next start may trust them."""
         text = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))

@@ -1,19 +1,34 @@
 """A replica of one partition on this broker.
 
-The high watermark is where committed records end: readers see nothing beyond it. With this broker as the only in-sync
-replica a record is committed when it is in the log, or, where the topic asks for a sync (``flush.messages``), when the
-sync is done.
+It leads or it follows, as the metadata says, one leader epoch after the other; a state of an older epoch is ignored.
 
-Invariants (``check``): log start ≤ high watermark ≤ log end.
+The high watermark is where committed records end: readers see nothing beyond it. The leader moves it, never back, to
+the end that all in-sync replicas have reached, those included that were proposed to become one (a proposal to take one
+out counts when it is confirmed), and those that are caught up and may be proposed next. The leader's own part is the
+end of its log or, where the topic asks for a sync (``flush.messages``), of what is synced. While fewer replicas are in
+sync than ``min.insync.replicas`` asks for, nothing is committed. A follower has the leader's high watermark, as far as
+its own log reaches.
+
+A *fenced* broker leads nothing: what it takes nobody may count on.
+
+Invariants (``check``): log start ≤ high watermark ≤ log end; only a leader has followers, and whoever waits for a
+commit waits for one beyond the high watermark.
 """
 
+from collections import deque
 from typing import Protocol
 
 from cordwood.cluster.image import INTERNAL_TOPICS, NO_LEADER
-from cordwood.errors import Error, Refused
+from cordwood.errors import CorruptData, Error, Refused
 from cordwood.ids import NodeId, TopicId, TopicPartition
+from cordwood.log.epochs import EpochEnd
 from cordwood.log.log import AppendResult, Log
+from cordwood.partition.follower import Follower
+from cordwood.partition.truncation import truncation_offset
 from cordwood.ports import Instant
+from cordwood.record.batch import header_at
+
+LAG_MAX_MS = 30_000
 
 
 class Watcher(Protocol):
@@ -23,25 +38,54 @@ class Watcher(Protocol):
         """*size* more bytes can be read; 0 means that something else changed, and waiting may be in vain."""
 
 
+class EndWatcher(Protocol):
+    """Somebody, a follower's fetch, who wants to know of every append."""
+
+    def appended(self, size: int, /) -> None: ...
+
+
+class Acknowledgement(Protocol):
+    """Somebody who waits until a record is committed."""
+
+    done: bool
+    """Does it not wait any more?"""
+
+    def settled(self, error: Error, /) -> None:
+        """It is (``NONE``), or it will not be as far as this broker knows."""
+
+
 class Partition:
     """One replica: appends, reads and what they may see."""
 
     __slots__ = (
         "_uncommitted_bytes",
+        "_waiting",
+        "end_watchers",
+        "epoch_start",
+        "fenced",
+        "followers",
+        "former_epoch",
         "gone",
         "high_watermark",
         "internal",
         "isr",
+        "lag_max_ms",
         "leader",
         "leader_epoch",
+        "leading",
         "log",
         "name",
         "node",
+        "proposing",
+        "replicas",
         "topic_id",
+        "version",
         "watchers",
     )
 
-    def __init__(self, name: TopicPartition, topic_id: TopicId, log: Log, node: NodeId) -> None:
+    def __init__(
+        self, name: TopicPartition, topic_id: TopicId, log: Log, node: NodeId, *, high_watermark: int | None = None
+    ) -> None:
         self.name = name
         self.topic_id = topic_id
         self.log = log
@@ -50,38 +94,138 @@ class Partition:
         self.leader: NodeId = NO_LEADER
         self.leader_epoch = -1
         self.isr: tuple[NodeId, ...] = ()
+        self.replicas: tuple[NodeId, ...] = ()
+        self.version = -1
+        """Of the metadata that gave this replica its role."""
+        self.leading = False
+        self.fenced = False
+        self.former_epoch = -1
+        """Up to this epoch a leadership is one of this broker's former life."""
+        self.followers: dict[NodeId, Follower] = {}
+        self.epoch_start = 0
+        """Where the log ended when this broker began to lead it."""
+        self.lag_max_ms = LAG_MAX_MS
+        self.proposing = False
+        """Is a change of the in-sync replicas on its way to the metadata?"""
         self.high_watermark = log.end_offset
+        if high_watermark is not None:
+            self.high_watermark = min(max(high_watermark, log.log_start_offset), log.end_offset)
         self._uncommitted_bytes = 0
+        self._waiting: deque[tuple[int, Acknowledgement]] | None = None
         self.watchers: dict[Watcher, None] = {}
+        self.end_watchers: dict[EndWatcher, None] = {}
         self.gone = False
         """Deleted; whoever still holds this object must look the partition up again."""
 
-    def become(self, *, leader: NodeId, epoch: int, isr: tuple[NodeId, ...]) -> None:
-        """Take the role that the metadata gives this replica."""
+    # ------------------------------------------------------------------ role
+
+    def become(
+        self,
+        *,
+        leader: NodeId,
+        epoch: int,
+        isr: tuple[NodeId, ...],
+        replicas: tuple[NodeId, ...] = (),
+        version: int = -1,
+        now_ms: int = 0,
+    ) -> bool:
+        """Take the role that the metadata gives this replica. Is it another one than before?"""
+        if epoch < self.leader_epoch:
+            return False
+        if leader == self.node and epoch <= self.former_epoch:
+            leader = NO_LEADER
+        is_new = epoch > self.leader_epoch or leader != self.leader
+        was_leader = self.leader == self.node
         self.leader, self.leader_epoch, self.isr = leader, epoch, isr
+        self.replicas = replicas or isr
+        self.leading = leader == self.node and not self.fenced
+        is_settled = version != self.version or version < 0
+        self.version = version
         if leader == self.node:
-            self.log.begin_epoch(epoch)
+            self._know_followers()
+            if is_new:
+                self._begin_epoch(now_ms)
+            self._count_followers(is_settled)
+            self.advance(now_ms)
+            if not self._enough_in_sync():
+                self._settle_all(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        elif is_new:
+            self._begin_to_follow()
+        if is_new or was_leader != (leader == self.node):
+            self.changed()
+        return is_new
+
+    def fence(self, fenced: bool) -> None:
+        """This broker may not lead, or may again."""
+        self.fenced = fenced
+        self.leading = self.leader == self.node and not fenced
+        if fenced:
+            self._settle_all(Error.NOT_LEADER_OR_FOLLOWER)
+
+    def leave(self, error: Error) -> None:
+        """This replica goes: its topic is deleted, or others have it now."""
+        self.gone = True
+        self.leading = False
+        self._settle_all(error)
+        self.changed()
+
+    def _know_followers(self) -> None:
+        others = [node for node in self.replicas if node != self.node]
+        if list(self.followers) != others:
+            self.followers = {node: self.followers.get(node) or Follower(node) for node in others}
+
+    def _begin_epoch(self, now_ms: int) -> None:
+        self.log.begin_epoch(self.leader_epoch)
+        self.epoch_start = self.log.end_offset
+        self.proposing = False
+        for follower in self.followers.values():
+            follower.begin_epoch(in_sync=follower.node in self.isr, leader_end=self.epoch_start, now_ms=now_ms)
+
+    def _count_followers(self, is_settled: bool) -> None:
+        """Who counts; what was proposed is *settled* when the metadata has changed since, whoever changed it."""
+        for follower in self.followers.values():
+            if is_settled:
+                follower.joining = False
+            follower.counts = follower.joining or follower.node in self.isr
+
+    def _begin_to_follow(self) -> None:
+        self.followers = {}
+        self.proposing = False
+        self._settle_all(Error.NOT_LEADER_OR_FOLLOWER)
 
     def check_leader(self, claimed_epoch: int = -1) -> None:
         """Refuse what only the leader may do, or what a client with older or newer metadata asks."""
+        self.check_epoch(claimed_epoch)
+        if not self.leading:
+            raise Refused(Error.NOT_LEADER_OR_FOLLOWER)
+
+    def check_reader(self, claimed_epoch: int = -1) -> None:
+        """Like ``check_leader``, for what only reads: a fenced leader goes on answering that."""
+        self.check_epoch(claimed_epoch)
         if self.leader != self.node:
             raise Refused(Error.NOT_LEADER_OR_FOLLOWER)
+
+    def check_epoch(self, claimed_epoch: int) -> None:
         if claimed_epoch != -1 and claimed_epoch != self.leader_epoch:
             raise Refused(
                 Error.FENCED_LEADER_EPOCH if claimed_epoch < self.leader_epoch else Error.UNKNOWN_LEADER_EPOCH
             )
 
+    # ------------------------------------------------------------------ as the leader
+
     def append(self, batch: memoryview, *, required_acks: int, now: Instant) -> AppendResult:
-        """Add what a client sent, as the leader. It is readable at once unless the topic wants it synced first."""
-        if self.leader != self.node:
+        """Add what a client sent, as the leader. It is readable as soon as it is committed, which may be at once."""
+        if not self.leading:
             raise Refused(Error.NOT_LEADER_OR_FOLLOWER)
         log = self.log
-        if required_acks == -1 and len(self.isr) < log.config.min_insync_replicas:
+        if required_acks == -1 and len(self.isr) < log.config.min_insync_replicas and not self._enough_in_sync():
             raise Refused(Error.NOT_ENOUGH_REPLICAS)
         result = log.append(batch, leader_epoch=self.leader_epoch, now=now)
         if not result.duplicate:
             self._uncommitted_bytes += len(batch)
-            if not self.sync_due():
+            if self.followers:
+                self._appended(len(batch), now.mono_ms)
+            elif not self.sync_due():
                 self.commit(log.end_offset)
         return result
 
@@ -89,28 +233,200 @@ class Partition:
         """Add what this broker itself has to say (its coordinators' records), to be held by all replicas in sync."""
         self.check_leader()
         log = self.log
-        if len(self.isr) < log.config.min_insync_replicas:
+        if not self._enough_in_sync():
             raise Refused(Error.NOT_ENOUGH_REPLICAS)
         if len(batch) > log.config.max_message_bytes:
             raise Refused(Error.MESSAGE_TOO_LARGE, f"{len(batch)} bytes are more than max.message.bytes allows.")
         result = log.append_own(batch, leader_epoch=self.leader_epoch, now=now)
         self._uncommitted_bytes += len(batch)
-        if not self.sync_due():
-            self.commit(log.end_offset)
+        self._appended(len(batch), now.mono_ms)
         return result
+
+    def _appended(self, size: int, now_ms: int) -> None:
+        self.advance(now_ms)
+        for watcher in list(self.end_watchers):
+            watcher.appended(size)
+
+    def _enough_in_sync(self) -> bool:
+        """More than there are replicas nobody can ask for, as in Kafka."""
+        return len(self.isr) >= min(self.log.config.min_insync_replicas, len(self.followers) + 1)
 
     def sync_due(self) -> bool:
         """Must what was appended be synced before anybody reads it?"""
         log = self.log
         return log.end_offset - log.recovery_point >= log.config.flush_messages
 
+    def advance(self, now_ms: int) -> None:
+        """Commit what all replicas have that must have it."""
+        if self.leader != self.node or not self._enough_in_sync():
+            return
+        log = self.log
+        leader_end = log.end_offset
+        end = log.recovery_point if self.sync_due() else leader_end
+        for follower in self.followers.values():
+            if follower.end_offset < end and (
+                follower.counts or (follower.eligible and follower.is_caught_up(leader_end, now_ms, self.lag_max_ms))
+            ):
+                end = follower.end_offset
+        if end > self.high_watermark:
+            self.commit(end)
+
+    def fetched_by(
+        self, node: NodeId, offset: int, start_offset: int, *, epoch: int, eligible: bool, now_ms: int
+    ) -> bool:
+        """A follower has all before *offset*. Is it to be proposed as an in-sync replica?"""
+        follower = self.followers[node]
+        follower.fetched(offset, start_offset, epoch=epoch, leader_end=self.log.end_offset, now_ms=now_ms)
+        follower.eligible = eligible
+        joins = self._joins(follower)
+        self.advance(now_ms)
+        return joins
+
+    def let_in(self) -> bool:
+        """Is any follower to be proposed as an in-sync replica?"""
+        return bool([node for node, follower in self.followers.items() if self._joins(follower)])
+
+    def _joins(self, follower: Follower) -> bool:
+        """May it? Then it counts from now on.
+
+        It must have what is committed, and all that earlier leaders left: some of that may be committed, too.
+        """
+        joins = (
+            follower.node not in self.isr
+            and follower.eligible
+            and self.leading
+            and not self.proposing
+            and follower.end_offset >= self.high_watermark
+            and follower.end_offset >= self.epoch_start
+        )
+        if joins:
+            follower.joining = follower.counts = True
+        return joins
+
+    def lagging(self, now_ms: int) -> list[NodeId]:
+        """The followers that count and should not: for too long they did not have what there was.
+
+        To have all that there is counts as being caught up now: where nothing happens, followers have nothing to say.
+        """
+        end = self.log.end_offset
+        late = []
+        for follower in self.followers.values():
+            if follower.end_offset == end:
+                follower.caught_up_ms = max(follower.caught_up_ms, now_ms)
+            elif follower.counts and not follower.is_caught_up(end, now_ms, self.lag_max_ms):
+                late.append(follower.node)
+        return late
+
+    def low_watermark(self, alive: "dict[NodeId, object]") -> int:
+        """The smallest offset that any replica of those *alive* still has, as far as they have told."""
+        starts = [follower.start_offset for follower in self.followers.values() if follower.node in alive]
+        return min([self.log.log_start_offset, *starts])
+
+    # ------------------------------------------------------------------ as a follower
+
+    def append_as_follower(self, data: memoryview, now: Instant) -> list[str]:
+        """Add what the leader sent. The paths of files to be removed, of which there usually are none.
+
+        Raises:
+            CorruptData: the bytes are damaged, or do not follow what is here.
+            StorageError: they could not be written.
+        """
+        log = self.log
+        removed: list[str] = []
+        first = header_at(data)
+        if first.base_offset < log.end_offset <= first.last_offset and log.log_start_offset == log.end_offset:
+            # The leader's log begins inside of a batch: an empty log may begin where the batch does.
+            removed = log.restart_at(first.base_offset, now)
+            self.high_watermark = min(self.high_watermark, log.end_offset)
+        before = log.end_offset
+        log.append_as_follower(data, now=now)
+        if log.end_offset == before:
+            raise CorruptData("the leader sent less than a batch")
+        self._uncommitted_bytes += len(data)
+        return removed
+
+    def has_already(self, data: memoryview) -> bool:
+        """Does what the leader sent lie before the end of this log? So it is if it answers what was asked twice."""
+        first = header_at(data)
+        return first.last_offset < self.log.end_offset
+
+    def follow(self, high_watermark: int) -> None:
+        """The leader's log is committed up to there."""
+        end = min(high_watermark, self.log.end_offset)
+        if end > self.high_watermark:
+            self.commit(end)
+
+    def truncate(self, diverging: EpochEnd, now: Instant) -> list[str]:
+        """Give up what the leader does not have. The paths of files to be removed."""
+        return self._cut(truncation_offset(self.log, diverging), now)
+
+    def forget_unknown(self, now: Instant) -> list[str]:
+        """Of records without a leader epoch nobody can say whether the leader has them: keep what is committed."""
+        if self.log.latest_epoch >= 0 or self.log.end_offset <= self.high_watermark:
+            return []
+        return self._cut(self.high_watermark, now)
+
+    def _cut(self, offset: int, now: Instant) -> list[str]:
+        removed = self.log.truncate(offset, now)
+        self._moved()
+        return removed
+
+    def restart_at(self, offset: int, now: Instant) -> list[str]:
+        """Drop everything, and go on at *offset*: the leader has nothing older. The paths of files to be removed."""
+        removed = self.log.restart_at(offset, now)
+        self._moved()
+        return removed
+
+    def _moved(self) -> None:
+        log = self.log
+        self.high_watermark = min(max(self.high_watermark, log.log_start_offset), log.end_offset)
+        self._uncommitted_bytes = 0
+        self.changed()
+
+    # ------------------------------------------------------------------ committed
+
     def commit(self, offset: int) -> None:
         """Move the high watermark, and tell those who wait for it."""
+        left = self.log.end_offset - offset
+        if left:
+            # Nobody keeps account of single batches: a record is as large as the others that wait.
+            moved = offset - self.high_watermark
+            size = max(self._uncommitted_bytes * moved // (moved + left), 1)
+            self._uncommitted_bytes = max(self._uncommitted_bytes - size, 1)
+        else:
+            size, self._uncommitted_bytes = self._uncommitted_bytes, 0
         self.high_watermark = offset
-        size, self._uncommitted_bytes = self._uncommitted_bytes, 0
+        if self._waiting:
+            self._settle()
         if self.watchers:
             for watcher in list(self.watchers):
                 watcher.advanced(size)
+
+    def wait_for(self, offset: int, acknowledgement: Acknowledgement) -> None:
+        """Tell when all before *offset* is committed. Whoever waits is told in the order of coming."""
+        assert offset > self.high_watermark, "it is committed already"
+        if self._waiting is None:
+            self._waiting = deque()
+        elif self._waiting:
+            offset = max(offset, self._waiting[-1][0])  # less, if a batch is sent again that waits already
+        self._waiting.append((offset, acknowledgement))
+
+    def drop_done(self) -> None:
+        """Some who wait do not any more. Most give up in the order in which they came."""
+        waiting = self._waiting
+        while waiting and waiting[0][1].done:
+            waiting.popleft()
+
+    def _settle(self) -> None:
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= self.high_watermark:
+            waiting.popleft()[1].settled(Error.NONE)
+
+    def _settle_all(self, error: Error) -> None:
+        if self._waiting:
+            waiting, self._waiting = self._waiting, None
+            for _, acknowledgement in waiting:
+                acknowledgement.settled(error)
 
     def changed(self) -> None:
         """Something other than new records happened: readers should look again."""
@@ -124,3 +440,8 @@ class Partition:
     def check(self) -> None:
         self.log.check()
         assert self.log.log_start_offset <= self.high_watermark <= self.log.end_offset
+        assert self.leader == self.node or not self.followers
+        assert not self.leading or (self.leader == self.node and not self.fenced)
+        assert not self._waiting or self._waiting[-1][0] > self.high_watermark
+        for follower in self.followers.values():
+            assert follower.counts == (follower.joining or follower.node in self.isr)

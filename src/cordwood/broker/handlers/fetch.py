@@ -1,14 +1,17 @@
 """Fetch (1), versions 4-18: read record batches, waiting for them if there are none yet.
 
-- 7: incremental sessions (``fetch_sessions``); 9: the client's leader epoch; 10: zstd; 11: rack.
-- 12: divergence by epoch.
-- 13: topics by id. 15: the replica's state is tagged. 16: a wrong leader's answer names the right one.
+- 7: incremental sessions (``fetch_sessions``); 9: the client's leader epoch; 10: zstd.
+- 11: a consumer may read from a follower, and the leader may send it to one (KIP-392). 12: divergence by epoch.
+- 13: topics by id. 15: a replica's broker epoch (KIP-903). 16: a wrong leader's answer names the right one (KIP-951).
 
 The answer holds slices of segment files: nothing here reads a record. The first batch of an answer is always whole,
 whatever the limits; a fetch offset inside a batch gets the whole batch, and the client skips what it has.
 
 A fetch that finds fewer than ``min_bytes`` is parked. Appends count down what is missing; when it is there, or the time
 is up, the answer is built from scratch, so nothing that was read before parking is kept.
+
+Followers read up to the end of the log. Where a follower asks to read on tells how much it has: that moves the high
+watermark, before the answer is built, so that the answer has it.
 """
 
 from dataclasses import dataclass
@@ -26,6 +29,8 @@ from cordwood.broker.fetch_sessions import (
     Waiter,
     next_epoch,
 )
+from cordwood.broker.leaders import name_leaders_of_fetch
+from cordwood.broker.read_replicas import nearest_replica
 from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.ids import NodeId, TopicId, TopicName
 from cordwood.partition.partition import Partition
@@ -41,9 +46,9 @@ from cordwood.wire.messages import (
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
-CONSUMER = -1
 READ_COMMITTED = 1
 ZSTD_SINCE = 10
+FOLLOWERS_SERVE_SINCE = 11
 
 
 PARKED_PER_CONNECTION_MAX = 16
@@ -81,22 +86,40 @@ def _parked(call: Call) -> int:
 # ---------------------------------------------------------------------- who reads what
 
 
+def _replica(broker: "Broker", request: FetchRequest) -> tuple[NodeId | None, int]:
+    """The follower that asks, None if it is a consumer; and its broker epoch. Its former lives are refused."""
+    state = request.replica_state
+    replica = NodeId(state.replica_id if state is not None else request.replica_id)
+    if replica < 0:
+        return None, -1
+    life = state.replica_epoch if state is not None else -1
+    if 0 <= life < broker.image.broker_epoch(replica):
+        raise Refused(Error.STALE_BROKER_EPOCH)
+    return replica, life
+
+
 def _reader(broker: "Broker", call: Call, request: FetchRequest) -> tuple[Reader, bool]:
     """The session that the request belongs to, brought up to date, or a reader for this request alone."""
     sessions = broker.sessions
+    replica, life = _replica(broker, request)
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         if request.session_id != NO_SESSION:
             sessions.remove(request.session_id)
-        reader = Reader(by_id=call.api_version >= 13)
+        reader = Reader(by_id=call.api_version >= 13, replica=replica, life=life)
+        if replica is not None:
+            reader.hears_of_commits = broker.config.replica_selector_class is not None
         _update(broker, reader, request)
         return reader, False
     session = sessions.get(request.session_id)
-    if session is None:
+    if session is None or session.replica != replica:
         raise Refused(Error.FETCH_SESSION_ID_NOT_FOUND)
     if session.epoch != request.session_epoch:
         raise Refused(Error.INVALID_FETCH_SESSION_EPOCH)
     if session.by_id != (call.api_version >= 13):
         raise Refused(Error.FETCH_SESSION_TOPIC_ID_ERROR)
+    if session.waiter is not None and replica is not None:
+        session.waiter.complete()  # a follower that has more to say does not wait for the answer to what it said before
+    session.life = life
     session.epoch = next_epoch(session.epoch)
     sessions.touch(session, broker.now.mono_ms)
     _update(broker, session, request)
@@ -105,7 +128,7 @@ def _reader(broker: "Broker", call: Call, request: FetchRequest) -> tuple[Reader
         raise Refused(Error.FETCH_SESSION_ID_NOT_FOUND)
     if not session.partitions:
         sessions.remove(session.id)
-        return Reader(by_id=session.by_id), False
+        return Reader(by_id=session.by_id, replica=replica), False
     return session, True
 
 
@@ -137,6 +160,8 @@ def _want(reader: Reader, key: TopicKey, wanted: FetchRequestPartition, local: d
     entry.max_bytes = wanted.partition_max_bytes
     entry.leader_epoch = wanted.current_leader_epoch
     entry.last_fetched_epoch = wanted.last_fetched_epoch
+    entry.start_offset = wanted.log_start_offset
+    entry.told = reader.replica is not None
     entry.attach(local.get(wanted.partition))
 
 
@@ -147,21 +172,22 @@ def _collect(broker: "Broker", call: Call, request: FetchRequest, reader: Reader
     """Look at the partitions that may have news (or at *everything*) and take what fits into one answer."""
     found = Found([])
     budget = _max_bytes(broker, request)
-    replica = request.replica_state.replica_id if request.replica_state is not None else request.replica_id
+    eligible = reader.replica is not None and broker.replication.in_sync.is_eligible(reader.replica, reader.life)
     for entry in list(reader.partitions.values()) if everything else list(reader.news):
         try:
-            answer, size = _look(broker, entry, budget - found.size, found.size == 0, request.isolation_level, replica)
-            if call.api_version < ZSTD_SINCE:
-                _refuse_zstd(entry)
+            if reader.replica is None:
+                answer, size = _look(broker, call, request, entry, budget - found.size, found.size == 0)
+            else:
+                answer, size = _look_as_leader(
+                    broker, entry, reader.replica, eligible, budget - found.size, found.size == 0
+                )
         except Refused as refusal:
-            answer, size = _refusal(entry.index, refusal.error), 0
-            found.must_answer = True
+            answer, size = _refusal(entry, refusal.error), 0
         except (StorageError, CorruptData) as error:
             broker.logger.error("a batch of %s-%d could not be read: %s", entry.topic, entry.index, error)
             code = Error.CORRUPT_MESSAGE if isinstance(error, CorruptData) else Error.KAFKA_STORAGE_ERROR
-            answer, size = _refusal(entry.index, code), 0
-            found.must_answer = True
-        if answer.diverging_epoch is not None:
+            answer, size = _refusal(entry, code), 0
+        if answer.error_code or answer.diverging_epoch is not None or answer.preferred_read_replica >= 0:
             found.must_answer = True
         found.entries.append((entry, answer))
         found.size += size
@@ -173,18 +199,17 @@ def _max_bytes(broker: "Broker", request: FetchRequest) -> int:
 
 
 def _look(
-    broker: "Broker", entry: FetchPartition, budget: int, first: bool, isolation_level: int, replica: int
+    broker: "Broker", call: Call, request: FetchRequest, entry: FetchPartition, budget: int, first: bool
 ) -> tuple[FetchResponsePartition, int]:
-    """One partition's part of the answer and how many bytes of records it holds."""
+    """One partition's part of a consumer's answer and how many bytes of records it holds."""
     local = entry.local
     if local is None or local.gone:
-        local = _local(broker, entry.topic).get(entry.index)
-        entry.attach(local)
-        if local is None:
-            raise _unknown(broker, entry)
-    local.check_leader(entry.leader_epoch)
-    if replica != CONSUMER and NodeId(replica) not in local.isr:
-        raise Refused(Error.NOT_LEADER_OR_FOLLOWER)
+        local = _find(broker, entry)
+    if call.api_version >= FOLLOWERS_SERVE_SINCE:
+        local.check_epoch(entry.leader_epoch)
+    else:
+        local.check_reader(entry.leader_epoch)
+    isolation_level = request.isolation_level
     log = local.log
     answer = FetchResponsePartition(
         partition_index=entry.index,
@@ -194,10 +219,17 @@ def _look(
         aborted_transactions=[] if isolation_level == READ_COMMITTED else None,
         records=b"",
     )
+    if request.rack_id:
+        nearest = nearest_replica(broker, local, entry.offset, request.rack_id)
+        if nearest is not None:
+            answer.preferred_read_replica = nearest
+            return answer, 0
     diverging = _divergence(local, entry)
     if diverging is not None:
         answer.diverging_epoch = diverging
         return answer, 0
+    if call.api_version < ZSTD_SINCE:
+        _refuse_zstd(entry)
     end = local.readable_end(isolation_level)
     if entry.offset == end:
         return answer, 0  # a reader that has everything: the usual case at the tail
@@ -208,16 +240,63 @@ def _look(
     return answer, piece.length
 
 
+def _find(broker: "Broker", entry: FetchPartition) -> Partition:
+    local = _local(broker, entry.topic).get(entry.index)
+    entry.attach(local)
+    if local is None:
+        raise broker.replicas.not_here(broker.image, entry.topic, entry.index)
+    return local
+
+
+# ---------------------------------------------------------------------- looking, for a follower
+
+
+def _look_as_leader(
+    broker: "Broker", entry: FetchPartition, replica: NodeId, eligible: bool, budget: int, first: bool
+) -> tuple[FetchResponsePartition, int]:
+    """One partition's part of a follower's answer; what the follower says of itself is taken note of."""
+    local = entry.local
+    if local is None or local.gone:
+        local = _find(broker, entry)
+    local.check_reader(entry.leader_epoch)
+    if replica not in local.followers:
+        # It may know of its assignment before this broker does.
+        raise Refused(Error.UNKNOWN_LEADER_EPOCH if entry.leader_epoch >= 0 else Error.NOT_LEADER_OR_FOLLOWER)
+    log, offset = local.log, entry.offset
+    if offset < log.log_start_offset:
+        raise Refused(Error.OFFSET_OUT_OF_RANGE)
+    diverging = _divergence(local, entry)
+    if diverging is None and offset > log.end_offset:
+        diverging = FetchResponseEpochEndOffset(epoch=log.latest_epoch, end_offset=log.end_offset)
+    if diverging is None and entry.told:
+        entry.told = False
+        in_sync = broker.replication.in_sync
+        in_sync.fetched(local, replica, offset, entry.start_offset, epoch=entry.reader.life, eligible=eligible)
+    answer = FetchResponsePartition(
+        partition_index=entry.index,
+        high_watermark=local.high_watermark,
+        last_stable_offset=local.high_watermark,
+        log_start_offset=log.log_start_offset,
+        diverging_epoch=diverging,
+        aborted_transactions=None,
+        records=b"",
+    )
+    if diverging is not None or offset == log.end_offset:
+        return answer, 0
+    if broker.replication.throttled_as_leader(local, replica):
+        return answer, 0
+    size = max(min(entry.max_bytes, budget), 0)
+    piece = log.read(offset, size, up_to_offset=log.end_offset, first_whole=first)
+    if piece is None:
+        return answer, 0
+    answer.records = piece
+    return answer, piece.length
+
+
 def _refuse_zstd(entry: FetchPartition) -> None:
     """An old client can not read a topic whose batches are all kept in zstd (KIP-110)."""
     if entry.local is not None and entry.local.log.config.compression_type == "zstd":
         raise Refused(Error.UNSUPPORTED_COMPRESSION_TYPE)
-
-
-def _unknown(broker: "Broker", entry: FetchPartition) -> Refused:
-    if not isinstance(entry.topic, str) and entry.topic not in broker.image.topic_names:
-        return Refused(Error.UNKNOWN_TOPIC_ID)
-    return Refused(Error.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def _divergence(local: Partition, entry: FetchPartition) -> FetchResponseEpochEndOffset | None:
@@ -232,10 +311,13 @@ def _divergence(local: Partition, entry: FetchPartition) -> FetchResponseEpochEn
     return None
 
 
-def _refusal(index: int, error: Error) -> FetchResponsePartition:
-    return FetchResponsePartition(
-        partition_index=index, error_code=error, high_watermark=-1, aborted_transactions=None, records=b""
+def _refusal(entry: FetchPartition, error: Error) -> FetchResponsePartition:
+    answer = FetchResponsePartition(
+        partition_index=entry.index, error_code=error, high_watermark=-1, aborted_transactions=None, records=b""
     )
+    if error is Error.OFFSET_OUT_OF_RANGE and entry.reader.replica is not None and entry.local is not None:
+        answer.log_start_offset = entry.local.log.log_start_offset  # where a follower may begin
+    return answer
 
 
 # ---------------------------------------------------------------------- waiting
@@ -287,7 +369,12 @@ def _respond(
     sent = [pair for pair in found.entries if not incremental or _is_news(*pair)]
     for entry, answer in found.entries:
         _remember(reader, entry, answer)
-    return FetchResponse(session_id=reader.id, responses=_by_topic(reader.by_id, sent))
+    response = FetchResponse(session_id=reader.id, responses=_by_topic(reader.by_id, sent))
+    if found.must_answer:
+        name_leaders_of_fetch(broker, call, response)
+    if reader.replica is not None:
+        broker.replication.sent_as_leader(found.entries)
+    return response
 
 
 def _begin_session(broker: "Broker", call: Call, request: FetchRequest, reader: Reader) -> bool:
@@ -303,6 +390,7 @@ def _is_news(entry: FetchPartition, answer: FetchResponsePartition) -> bool:
         or answer.high_watermark != entry.sent_high_watermark
         or answer.log_start_offset != entry.sent_start_offset
         or answer.diverging_epoch is not None
+        or answer.preferred_read_replica >= 0
     )
 
 
@@ -317,8 +405,15 @@ def _remember(reader: Reader, entry: FetchPartition, answer: FetchResponsePartit
         # Once more, behind the others: an answer that was full must not starve those it had no room for.
         reader.news.pop(entry, None)
         reader.news[entry] = None
-    elif entry.offset >= answer.high_watermark:
+    elif entry.offset >= _end_for(entry, answer):
         reader.news.pop(entry, None)
+
+
+def _end_for(entry: FetchPartition, answer: FetchResponsePartition) -> int:
+    """Up to where this reader may read."""
+    if entry.reader.replica is None or entry.local is None:
+        return answer.high_watermark
+    return entry.local.log.end_offset
 
 
 def _by_topic(by_id: bool, entries: list[tuple[FetchPartition, FetchResponsePartition]]) -> list[FetchResponseTopic]:

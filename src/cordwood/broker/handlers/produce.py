@@ -12,7 +12,9 @@ client.
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cordwood.broker.acks import Acks, Uncommitted
 from cordwood.broker.connection import EFFORT_MAX, Call
+from cordwood.broker.leaders import name_leaders_of_produce
 from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.ids import TopicId, TopicName
 from cordwood.log.produced import RecordsRefused
@@ -31,28 +33,52 @@ from cordwood.wire.messages import (
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
-ACKS_NONE = 0
+ACKS_NONE, ACKS_ALL = 0, -1
 ZSTD_SINCE = 7
 
 
 def handle(broker: "Broker", call: Call, request: ProduceRequest) -> ProduceResponse | None:
-    unsynced: list[Partition] = []
+    uncommitted: list[Uncommitted] = []
+    refused: list[Error] = []
     response = ProduceResponse(
-        responses=[_topic(broker, call, request, topic, unsynced) for topic in request.topic_data]
+        responses=[_topic(broker, call, request, topic, uncommitted, refused) for topic in request.topic_data]
     )
+    if Error.NOT_LEADER_OR_FOLLOWER in refused:
+        name_leaders_of_produce(broker, call, response)
+    if uncommitted or request.acks == ACKS_NONE:
+        return _wait(broker, call, request, response, uncommitted)
+    return response
+
+
+def _wait(
+    broker: "Broker", call: Call, request: ProduceRequest, response: ProduceResponse, uncommitted: list[Uncommitted]
+) -> ProduceResponse | None:
+    """Not everything is committed, or the client does not care. Leaders that must sync begin with it."""
+    syncs = broker.replicas.syncs
+    unsynced = list({entry.partition: None for entry in uncommitted if entry.partition.sync_due()})
+    if request.acks == ACKS_ALL:
+        for partition in unsynced:
+            syncs.start(partition, broker.effects)
+        Acks(broker, call, response).wait(uncommitted, request.timeout_ms)
+        return None
     if request.acks == ACKS_NONE:
         for partition in unsynced:
-            broker.replicas.syncs.start(partition, broker.effects)
+            syncs.start(partition, broker.effects)
         _end_without_answer(broker, call, response)
         return None
     if unsynced:
-        broker.replicas.syncs.wait(unsynced, partial(broker.reply, call, response), broker.effects)
+        syncs.wait(unsynced, partial(broker.reply, call, response), broker.effects)
         return None
     return response
 
 
 def _topic(
-    broker: "Broker", call: Call, request: ProduceRequest, topic: ProduceRequestTopic, unsynced: list[Partition]
+    broker: "Broker",
+    call: Call,
+    request: ProduceRequest,
+    topic: ProduceRequestTopic,
+    uncommitted: list[Uncommitted],
+    refused: list[Error],
 ) -> ProduceResponseTopic:
     replicas = broker.replicas
     if call.api_version >= 13:
@@ -64,12 +90,13 @@ def _topic(
         try:
             partition = local.get(data.index)
             if partition is None:
-                raise _unknown(broker, call, topic)
+                raise _not_here(broker, call, topic, data.index)
             if call.api_version < ZSTD_SINCE:
                 _refuse_zstd(data)
             append = _append_looking_inside if partition.log.may_look_inside else _append
-            responses.append(append(broker, call, request.acks, partition, data, unsynced))
+            responses.append(append(broker, call, request.acks, partition, data, uncommitted))
         except Refused as refusal:
+            refused.append(refusal.error)
             responses.append(_refusal(data.index, refusal))
         except (StorageError, CorruptData) as error:  # the disk failed, or what lies on it is damaged
             broker.logger.error("a batch could not be written: %s", error)
@@ -86,14 +113,14 @@ def _append_looking_inside(
     acks: int,
     partition: Partition,
     data: ProduceRequestPartition,
-    unsynced: list[Partition],
+    uncommitted: list[Uncommitted],
 ) -> ProduceResponsePartition:
     """Where records must be looked at, a request may not bring more of that than the others can wait for."""
     if call.effort > EFFORT_MAX:
         raise Refused(Error.REQUEST_TIMED_OUT, "There is too much to look at in one request; send the rest again.")
     before = partition.log.effort
     try:
-        return _append(broker, call, acks, partition, data, unsynced)
+        return _append(broker, call, acks, partition, data, uncommitted)
     finally:
         call.effort += partition.log.effort - before
 
@@ -104,7 +131,7 @@ def _append(
     acks: int,
     partition: Partition,
     data: ProduceRequestPartition,
-    unsynced: list[Partition],
+    uncommitted: list[Uncommitted],
 ) -> ProduceResponsePartition:
     batch = data.records
     if not isinstance(batch, memoryview):
@@ -114,14 +141,15 @@ def _append(
     if partition.internal:
         raise Refused(Error.INVALID_TOPIC, "Clients may not write to an internal topic.")
     result = partition.append(batch, required_acks=acks, now=broker.now)
-    if partition.high_watermark <= result.last_offset:
-        unsynced.append(partition)
-    return ProduceResponsePartition(
+    answer = ProduceResponsePartition(
         index=data.index,
         base_offset=result.first_offset,
         log_append_time_ms=result.log_append_time_ms,
         log_start_offset=result.log_start_offset,
     )
+    if partition.high_watermark <= result.last_offset:
+        uncommitted.append(Uncommitted(partition, result.last_offset + 1, answer))
+    return answer
 
 
 def _refuse_zstd(data: ProduceRequestPartition) -> None:
@@ -132,10 +160,9 @@ def _refuse_zstd(data: ProduceRequestPartition) -> None:
         raise Refused(Error.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs version {ZSTD_SINCE} of Produce.")
 
 
-def _unknown(broker: "Broker", call: Call, topic: ProduceRequestTopic) -> Refused:
-    if call.api_version >= 13 and TopicId(topic.topic_id) not in broker.image.topic_names:
-        return Refused(Error.UNKNOWN_TOPIC_ID)
-    return Refused(Error.UNKNOWN_TOPIC_OR_PARTITION)
+def _not_here(broker: "Broker", call: Call, topic: ProduceRequestTopic, index: int) -> Refused:
+    key = TopicId(topic.topic_id) if call.api_version >= 13 else TopicName(topic.name)
+    return broker.replicas.not_here(broker.image, key, index)
 
 
 def _refusal(index: int, refusal: Refused) -> ProduceResponsePartition:

@@ -1,0 +1,333 @@
+"""What this broker follows of one leader: all of it is fetched over one link, in one session.
+
+A request is always under way; it waits at the leader for news. It names only what has changed since the last one: where
+this broker has got to in partitions that brought something, and partitions that came or went. Every partition is named
+with its leader epoch and with the epoch of its newest record, so that the leader can say where the two logs part; then
+what lies beyond is cut off, never for any other reason.
+
+A partition that can not go on rests for a while, outside of the session. A role that changes does not wait for the
+answer under way: the leader answers that when the next request comes.
+"""
+
+from typing import TYPE_CHECKING
+
+from cordwood.broker.throttle import is_named
+from cordwood.errors import CorruptData, Error, StorageError
+from cordwood.ids import NodeId, TopicId
+from cordwood.log.epochs import EpochEnd
+from cordwood.partition.partition import Partition
+from cordwood.ports import Instant
+from cordwood.wire.messages import (
+    FetchRequest,
+    FetchRequestForgottenTopic,
+    FetchRequestPartition,
+    FetchRequestReplicaState,
+    FetchRequestTopic,
+    FetchResponse,
+    FetchResponsePartition,
+)
+
+if TYPE_CHECKING:
+    from cordwood.broker.broker import Broker
+
+VERSION = 17
+INITIAL_EPOCH = 0
+EPOCH_MAX = (1 << 31) - 1
+FIRST_REST_MS = 20
+ASKED_MAX = 2
+
+PartitionKey = tuple[TopicId, int]
+
+
+class Followed:
+    """One partition that is followed, and what the leader was told of it."""
+
+    __slots__ = ("behind", "in_session", "key", "partition", "rest_ms", "resting", "told_epoch")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.key: PartitionKey = (partition.topic_id, partition.name.partition)
+        self.told_epoch = -1
+        self.in_session = False
+        self.resting = False
+        self.rest_ms = 0
+        self.behind = True
+        """Did the leader have more, when it was last heard of?"""
+
+
+class Fetcher:
+    """All partitions of one leader."""
+
+    def __init__(self, broker: "Broker", leader: NodeId) -> None:
+        self.leader = leader
+        self._broker = broker
+        self._followed: dict[PartitionKey, Followed] = {}
+        self._changed: dict[Followed, None] = {}
+        self._forgotten: dict[PartitionKey, None] = {}
+        self._asked = 0
+        self._syncing = False
+        self._session_id = 0
+        self._session_epoch = INITIAL_EPOCH
+        self._lost = 0
+        """How many sessions were lost: what was asked before that is not listened to any more."""
+
+    def __len__(self) -> int:
+        return len(self._followed)
+
+    # ------------------------------------------------------------------ what is followed
+
+    def follow(self, partition: Partition) -> None:
+        """Follow it from now on, or (it has a new leader epoch) anew. ``go_on`` when all are told."""
+        followed = self._followed.get((partition.topic_id, partition.name.partition))
+        if followed is None or followed.partition is not partition:
+            followed = Followed(partition)
+            followed.in_session = self._forgotten.pop(followed.key, 0) is None
+            self._followed[followed.key] = followed
+        followed.resting = False
+        followed.rest_ms = 0
+        try:
+            self._broker.replicas.forget_unknown(self._broker, partition)
+        except StorageError as error:
+            self._broker.logger.error("%s could not be cut: %s", partition.name, error)
+            self._rest(followed)
+            return
+        self._changed[followed] = None
+
+    def drop(self, partition: Partition) -> None:
+        followed = self._followed.pop((partition.topic_id, partition.name.partition), None)
+        if followed is not None:
+            self._leave_session(followed)
+
+    def tell_all(self) -> None:
+        """The leader must hear anew where this broker is in everything."""
+        self._lost += 1
+        self._asked = 0
+        self._session_epoch = INITIAL_EPOCH
+        self._forgotten.clear()
+        for followed in self._followed.values():
+            followed.in_session = False
+        self._changed = {followed: None for followed in self._followed.values() if not followed.resting}
+
+    def _leave_session(self, followed: Followed) -> None:
+        self._changed.pop(followed, None)
+        if followed.in_session:
+            followed.in_session = False
+            self._forgotten[followed.key] = None
+
+    # ------------------------------------------------------------------ asking
+
+    def go_on(self, *, at_once: bool = False) -> None:
+        """Ask for more, if nothing is under way; *at_once*: even then, if there is something to say."""
+        broker = self._broker
+        if self._syncing or not broker.peers.is_up(self.leader):
+            return
+        has_news = bool(self._changed or self._forgotten)
+        if self._asked and not (at_once and has_news and self._asked < ASKED_MAX and self._session_epoch):
+            return
+        request = self._request()
+        if request is None:
+            return
+        self._asked += 1
+        lost = self._lost
+        broker.peers.request(self.leader, request, VERSION, lambda answer: self._answered(answer, lost))
+
+    def _request(self) -> FetchRequest | None:
+        """None if there is nothing to fetch."""
+        broker = self._broker
+        config = broker.config
+        self._hold_back_throttled()
+        if not self._followed and not self._forgotten:
+            return None
+        request = FetchRequest(
+            replica_state=FetchRequestReplicaState(
+                replica_id=broker.node, replica_epoch=broker.image.broker_epoch(broker.node)
+            ),
+            max_wait_ms=config.replica_fetch_wait_max_ms,
+            min_bytes=config.replica_fetch_min_bytes,
+            max_bytes=config.replica_fetch_response_max_bytes,
+            session_id=self._session_id,
+            session_epoch=self._session_epoch,
+            topics=self._take_changed(config.replica_fetch_max_bytes),
+            forgotten_topics_data=self._take_forgotten(),
+        )
+        if self._session_epoch == INITIAL_EPOCH and not request.topics:
+            return None
+        if self._session_epoch != INITIAL_EPOCH:
+            self._session_epoch = 1 if self._session_epoch == EPOCH_MAX else self._session_epoch + 1
+        return request
+
+    def _take_changed(self, max_bytes: int) -> list[FetchRequestTopic]:
+        changed, self._changed = self._changed, {}
+        if self._session_epoch == INITIAL_EPOCH:
+            changed = {followed: None for followed in self._followed.values() if not followed.resting}
+        topics: dict[TopicId, list[FetchRequestPartition]] = {}
+        for followed in changed:
+            partition = followed.partition
+            log = partition.log
+            followed.in_session = True
+            followed.told_epoch = partition.leader_epoch
+            wanted = FetchRequestPartition(
+                partition=partition.name.partition,
+                current_leader_epoch=partition.leader_epoch,
+                fetch_offset=log.end_offset,
+                last_fetched_epoch=log.latest_epoch,
+                log_start_offset=log.log_start_offset,
+                partition_max_bytes=max_bytes,
+            )
+            found = topics.get(partition.topic_id)
+            if found is None:
+                topics[partition.topic_id] = [wanted]
+            else:
+                found.append(wanted)
+        return [FetchRequestTopic(topic_id=topic_id, partitions=found) for topic_id, found in topics.items()]
+
+    def _take_forgotten(self) -> list[FetchRequestForgottenTopic]:
+        forgotten, self._forgotten = self._forgotten, {}
+        topics: dict[TopicId, list[int]] = {}
+        for topic_id, index in forgotten:
+            topics.setdefault(topic_id, []).append(index)
+        return [FetchRequestForgottenTopic(topic_id=topic_id, partitions=found) for topic_id, found in topics.items()]
+
+    # ------------------------------------------------------------------ answers
+
+    def _answered(self, answer: object | None, lost: int) -> None:
+        if lost != self._lost:
+            return
+        self._asked -= 1
+        if answer is None:
+            self.tell_all()
+            return
+        assert isinstance(answer, FetchResponse)
+        if answer.error_code != Error.NONE:
+            self._refused(Error(answer.error_code))
+            return
+        if self._session_epoch == INITIAL_EPOCH and answer.session_id:
+            self._session_id, self._session_epoch = answer.session_id, 1
+        unsynced = self._take(answer)
+        if unsynced:
+            # Where to fetch on says what this broker has, and has safely where a topic asks for that.
+            self._syncing = True
+            self._broker.replicas.syncs.wait(unsynced, self._synced, self._broker.effects)
+        else:
+            self.go_on()
+
+    def _synced(self) -> None:
+        self._syncing = False
+        self.go_on()
+
+    def _refused(self, error: Error) -> None:
+        """The session is over; it may begin anew at once unless the leader refuses this broker altogether."""
+        self.tell_all()
+        if error in (Error.FETCH_SESSION_ID_NOT_FOUND, Error.INVALID_FETCH_SESSION_EPOCH):
+            self.go_on()
+            return
+        broker = self._broker
+        broker.logger.warning("broker %d refuses to be followed: %s", self.leader, error.name)
+        deadline_ms = broker.now.mono_ms + broker.config.replica_fetch_backoff_ms
+        broker.timers.at(deadline_ms, lambda _: self.go_on())
+
+    def _take(self, response: FetchResponse) -> list[Partition]:
+        """Take in what came; the partitions that must be synced before the leader may know."""
+        unsynced = []
+        for topic in response.responses:
+            for answer in topic.partitions:
+                followed = self._followed.get((TopicId(topic.topic_id), answer.partition_index))
+                if followed is None or followed.resting or followed.told_epoch != followed.partition.leader_epoch:
+                    continue
+                try:
+                    self._take_one(followed, answer)
+                except (StorageError, CorruptData) as error:
+                    self._broker.logger.error("%s could not be replicated: %s", followed.partition.name, error)
+                    self._rest(followed)
+                if answer.records and followed.partition.sync_due():
+                    unsynced.append(followed.partition)
+        return unsynced
+
+    def _take_one(self, followed: Followed, answer: FetchResponsePartition) -> None:
+        partition = followed.partition
+        replicas, broker = self._broker.replicas, self._broker
+        if answer.error_code != Error.NONE:
+            self._refused_one(followed, answer)
+            return
+        if answer.diverging_epoch is not None:
+            self._cut(followed, EpochEnd(answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset))
+            return
+        followed.rest_ms = 0
+        if answer.records:
+            records = answer.records
+            assert isinstance(records, memoryview)
+            if partition.has_already(records):
+                return
+            replicas.append(broker, partition, records)
+            broker.replication.received_as_follower(partition, len(records))
+            self._changed[followed] = None
+        followed.behind = answer.high_watermark > partition.log.end_offset
+        partition.follow(answer.high_watermark)
+        if replicas.follow_start(broker, partition, answer.log_start_offset):
+            self._changed[followed] = None
+
+    def _cut(self, followed: Followed, diverging: EpochEnd) -> None:
+        partition = followed.partition
+        before = partition.log.end_offset, partition.log.latest_epoch
+        self._broker.replicas.truncate(self._broker, partition, diverging)
+        if (partition.log.end_offset, partition.log.latest_epoch) == before:
+            self._broker.logger.error("%s can not be cut as its leader asks: %s", partition.name, diverging)
+            self._rest(followed)
+        else:
+            self._changed[followed] = None
+
+    def _refused_one(self, followed: Followed, answer: FetchResponsePartition) -> None:
+        """A leader that does not know its role yet, or any more, is asked again after a while, or when roles change."""
+        partition = followed.partition
+        if answer.error_code == Error.OFFSET_OUT_OF_RANGE and answer.log_start_offset > partition.log.end_offset:
+            self._broker.replicas.restart(self._broker, partition, answer.log_start_offset)
+            self._changed[followed] = None
+            return
+        name = Error(answer.error_code).name
+        self._broker.logger.info("%s is not followed for a while: broker %d says %s", partition.name, self.leader, name)
+        self._rest(followed)
+
+    # ------------------------------------------------------------------ resting
+
+    def _rest(self, followed: Followed) -> None:
+        longest_ms = max(self._broker.config.replica_fetch_backoff_ms, 1)
+        followed.rest_ms = min(max(2 * followed.rest_ms, FIRST_REST_MS), longest_ms)
+        self._hold_back(followed, followed.rest_ms)
+
+    def _hold_back(self, followed: Followed, rest_ms: int) -> None:
+        followed.resting = True
+        self._leave_session(followed)
+        broker = self._broker
+        broker.timers.at(broker.now.mono_ms + rest_ms, lambda now: self._rested(followed, now))
+
+    def _rested(self, followed: Followed, _: Instant) -> None:
+        if followed.resting and self._followed.get(followed.key) is followed:
+            followed.resting = False
+            self._changed[followed] = None
+            self.go_on(at_once=True)
+
+    def _hold_back_throttled(self) -> None:
+        """Partitions that are throttled and behind wait while too much was received."""
+        broker = self._broker
+        wait_ms = broker.replication.follower_rate.wait_ms(broker.now.mono_ms)
+        if wait_ms <= 0:
+            return
+        for followed in list(self._followed.values()):
+            replicas = followed.partition.log.config.follower_replication_throttled_replicas
+            if (
+                replicas
+                and followed.behind
+                and not followed.resting
+                and is_named(replicas, followed.partition, broker.node)
+            ):
+                self._hold_back(followed, wait_ms)
+
+    def check(self) -> None:
+        for key, followed in self._followed.items():
+            assert followed.key == key
+            assert followed.partition.leader == self.leader
+            assert not followed.partition.gone
+            assert not (followed.resting and followed in self._changed)
+            assert key not in self._forgotten or not followed.in_session
+        assert all(self._followed.get(followed.key) is followed for followed in self._changed)
+        assert 0 <= self._asked <= ASKED_MAX
