@@ -31,6 +31,7 @@ TOPIC = "micro"
 GROUP = "micro-group"
 JOIN_VERSION = 9
 SYNC_VERSION = 5
+CONSUMER_VERSION = 1
 NOW = Instant(1_700_000_000_000, 0)
 
 
@@ -51,7 +52,7 @@ class Core:
         self._store = SimStore()
         self._connections: list[Connection] = []
         self._broker = open_broker(
-            static={"group.initial.rebalance.delay.ms": "0"},
+            static={"group.initial.rebalance.delay.ms": "0", "group.consumer.assignment.interval.ms": "0"},
             disk=RealDisk(directory),
             store=self._store,
             entropy=Random(1),
@@ -158,7 +159,7 @@ def enter(core: Core, group: str, connection: int) -> str:
 
 def prepare(core: Core) -> None:
     connection = core.connect()
-    topic = m.CreateTopicsRequestTopic(name=TOPIC, num_partitions=4 * TURN, replication_factor=-1)
+    topic = m.CreateTopicsRequestTopic(name=TOPIC, num_partitions=MEMBERS, replication_factor=-1)
     core.ask(connection, m.CreateTopicsRequest(topics=[topic]), 7)
     core.ask(connection, m.FindCoordinatorRequest(coordinator_keys=[GROUP]), 4)
 
@@ -212,6 +213,71 @@ def rebalance(core: Core, group: str, connections: list[int], ids: list[str], tu
     return joins_us, _all(core, connections, frames)
 
 
+def consumer_join(member_id: str) -> m.ConsumerGroupHeartbeatRequest:
+    return m.ConsumerGroupHeartbeatRequest(
+        group_id="micro-consumers",
+        member_id=member_id,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=[TOPIC],
+        topic_partitions=[],
+    )
+
+
+def measure_consumers(core: Core) -> None:
+    """Members of the consumer protocol: a new one comes, which is a new epoch for all, who report in one turn."""
+    connections = [core.connect() for _ in range(MEMBERS)]
+    epoch = 0
+    for number, connection in enumerate(connections):
+        epoch = _told(core.ask(connection, consumer_join(f"member-{number}"), CONSUMER_VERSION))
+    first = m.ConsumerGroupHeartbeatRequest(group_id="micro-consumers", member_id="member-0", member_epoch=2)
+    core.ask(connections[0], first, CONSUMER_VERSION)
+    joins_us, steps_us = [], []
+    for turn in range(ROUNDS):
+        frame = memoryview(request(consumer_join(f"late-{turn}"), CONSUMER_VERSION))[4:]
+        joins_us.append(len(connections) * _all(core, connections[:1], [frame]) / len(connections))
+        before, epoch = epoch, epoch + 1
+        steps_us.append(_all_report(core, connections, before if turn else None, epoch))
+    report = m.ConsumerGroupHeartbeatRequest(group_id="micro-consumers", member_id="member-0", member_epoch=epoch)
+    print(f"consumer heartbeat: {best_us(core, connections[0], report, CONSUMER_VERSION):.1f} µs")
+    print(
+        f"consumer join among {MEMBERS}: {min(joins_us):.0f} µs; a step to the new epoch: {min(steps_us):.1f} µs each"
+    )
+
+
+def _all_report(core: Core, connections: list[int], before: int | None, epoch: int) -> float:
+    """Everybody goes to the new epoch. At first each is at another one, and says nothing wrong by joining again."""
+    if before is None:
+        for number, connection in enumerate(connections):
+            core.ask(connection, consumer_join(f"member-{number}"), CONSUMER_VERSION)
+        return float("inf")
+    frames = [
+        memoryview(
+            request(
+                m.ConsumerGroupHeartbeatRequest(
+                    group_id="micro-consumers", member_id=f"member-{number}", member_epoch=before
+                ),
+                CONSUMER_VERSION,
+            )
+        )[4:]
+        for number in range(len(connections))
+    ]
+    core.lingers = True
+    start = process_time_ns()
+    for connection, frame in zip(connections, frames, strict=True):
+        core.send(connection, frame)
+    core.linger()
+    took_us = (process_time_ns() - start) / len(frames) / 1000
+    core.lingers = False
+    assert _told(core.answers[connections[-1]]) == epoch
+    return took_us
+
+
+def _told(answer: memoryview) -> int:
+    response = read_response(m.ConsumerGroupHeartbeatResponse, CONSUMER_VERSION, answer)
+    assert not response.error_code, response
+    return response.member_epoch
+
+
 def _all(core: Core, connections: list[int], frames: list[memoryview]) -> float:
     """Send one frame on every connection, the last first: it is not the leader's."""
     start = process_time_ns()
@@ -227,6 +293,7 @@ def main() -> None:
         prepare(core)
         measure_requests(core)
         measure_rebalances(core)
+        measure_consumers(core)
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ class ConsumerGroups(RuleBasedStateMachine):
             asked = []
             for number, client in enumerate(self.clients):
                 asked.append((client, client.ask_as_usual()))
-                if number == bad and client.epoch > 0:
+                if number == bad % len(self.clients) and client.epoch > 0:
                     nonsense = client.ask(member_epoch=client.epoch, subscribed_topic_regex="(")
                     assert isinstance(nonsense.answers[0], Refused)
         for client, asker in asked:

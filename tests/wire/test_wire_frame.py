@@ -87,7 +87,8 @@ def test_a_response_without_records_is_one_chunk() -> None:
 @pytest.mark.parametrize("version", [0, 4])  # with the header's old and new shape
 def test_a_remembered_answer_is_the_same_on_the_wire(version: int) -> None:
     answer = HeartbeatResponse(error_code=27)
-    remembered = Encoded(answer, version, encode(answer, version))
+    remembered = Encoded(type(answer), version, encode(answer, version))
+    assert remembered.message == answer
     frames = [
         response_frame(correlation_id=7, api_key=12, api_version=version, message=message)
         for message in (answer, remembered)

@@ -19,6 +19,8 @@ GROUP_BYTES = 1500
 """What a group takes, about, without its members."""
 
 WEIGHED_EVERY_MS = 1000
+OFFSETS_ADDED_EVERY_MS = 100
+MUCH_ROOM_BYTES = 64 << 20
 
 
 class Weighed(Protocol):
@@ -36,9 +38,14 @@ class GroupMemory:
         self._shards = shards
         self._groups_bytes = 0
         self._weighed_ms: int | None = None
+        self._offsets_bytes = 0
+        self._offsets_added_ms: int | None = None
 
     def admit(self, added_bytes: int, now: Instant) -> None:
         """Let in a member or a group of this size. Raises ``Refused`` if there is no room."""
+        if self._has_much_room(added_bytes, now):
+            self._groups_bytes += added_bytes
+            return
         if not self._has_room(added_bytes):
             if self._weighed_ms is None or now.mono_ms >= self._weighed_ms + WEIGHED_EVERY_MS:
                 self._weigh(now)
@@ -49,6 +56,14 @@ class GroupMemory:
     def add(self, added_bytes: int) -> None:
         """What is there already takes more than before."""
         self._groups_bytes += added_bytes
+
+    def _has_much_room(self, added_bytes: int, now: Instant) -> bool:
+        """To add up the offsets of all shards takes as long as all the rest of a request. As long as there is more room
+        than commits can fill until then, it is enough to do so now and then."""
+        if self._offsets_added_ms is None or now.mono_ms >= self._offsets_added_ms + OFFSETS_ADDED_EVERY_MS:
+            self._offsets_added_ms = now.mono_ms
+            self._offsets_bytes = sum(shard.offsets.weight_bytes for shard in self._shards())
+        return self._groups_bytes + self._offsets_bytes + added_bytes + MUCH_ROOM_BYTES <= self._limit_bytes()
 
     def _has_room(self, added_bytes: int) -> bool:
         offsets_bytes = sum(shard.offsets.weight_bytes for shard in self._shards())

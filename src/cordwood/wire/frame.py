@@ -6,7 +6,6 @@ answer those (an ApiVersions request of an unknown version is answered in versio
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from struct import Struct
 from struct import error as struct_error
@@ -137,13 +136,21 @@ def _too_long(cls: type, version: int, surplus: int) -> ProtocolError:
     return ProtocolError(f"{cls.__name__} v{version}: {surplus} bytes too many")
 
 
-@dataclass(frozen=True, slots=True)
 class Encoded:
-    """A response and its bytes in one version: for one that is given again and again, by whoever remembers it."""
+    """The bytes of a response in one version: for one that is given again and again, by whoever remembers it."""
 
-    message: object
-    api_version: int
-    body: bytes
+    __slots__ = ("api_version", "body", "cls")
+
+    def __init__(self, cls: type, api_version: int, body: bytes) -> None:
+        self.cls = cls
+        self.api_version = api_version
+        self.body = body
+
+    @property
+    def message(self) -> object:
+        """What it says."""
+        message: object = _read_all(self.cls, self.api_version, memoryview(self.body), 0)
+        return message
 
 
 def response_frame(*, correlation_id: int, api_key: int, api_version: int, message: object) -> list[Chunk]:
@@ -151,6 +158,7 @@ def response_frame(*, correlation_id: int, api_key: int, api_version: int, messa
     cls, encode, header = _response_writer(api_key, api_version)
     if type(message) is Encoded:
         assert message.api_version == api_version
+        assert message.cls is cls
         return [header.pack(header.size - _SIZE.size + len(message.body), correlation_id) + message.body]
     assert isinstance(message, cls)
     chunks = encode(message)

@@ -17,6 +17,7 @@ from cordwood.group.stored import GroupMetadataKey, GroupMetadataMember, GroupMe
 from cordwood.group.timers import ClassicSession
 from cordwood.ports import Instant
 
+from .answers import Answers
 from .member import Member
 from .roster import Roster
 from .states import FOLLOWING, State
@@ -38,6 +39,7 @@ class ClassicGroup:
     """New, it is empty and has no record: what a group is that commits offsets and has no members."""
 
     __slots__ = (
+        "_answers",
         "_subscribed",
         "delay",
         "generation",
@@ -72,6 +74,7 @@ class ClassicGroup:
         """The rebalance that goes on, or was last, began with an empty group."""
         self.delay: InitialDelay | None = None
         self._subscribed = NOTHING_KNOWN
+        self._answers: tuple[tuple[object, ...], Answers] | None = None
 
     # ------------------------------------------------------------------ what the log holds
 
@@ -169,6 +172,18 @@ class ClassicGroup:
             self._subscribed = NOTHING_KNOWN
         else:
             self._subscribed = Subscribed([m.metadata(protocol) for m in self.roster.members.values()])
+
+    @property
+    def answers(self) -> Answers:
+        """To the members of this generation."""
+        leader = self.roster.leader or ""
+        facts = (self.generation, leader, self.protocol_type, self.protocol)
+        if self._answers is None or self._answers[0] != facts:
+            made = Answers(
+                generation=self.generation, leader=leader, protocol_type=self.protocol_type, protocol=self.protocol
+            )
+            self._answers = facts, made
+        return self._answers[1]
 
     @property
     def can_rebalance(self) -> bool:

@@ -22,7 +22,7 @@ from .member import Member, member_bytes, protocols_bytes
 from .rebalance import complete_if_all_joined, rebalance_or_complete
 from .returning import return_as
 from .states import State
-from .turn import Turn, joined, not_joined
+from .turn import Turn, joined_answer, not_joined
 
 NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000
 """A new member's call is kept so long. It can not say that it lives, and its client may have given up."""
@@ -199,7 +199,7 @@ def _join_again(turn: Turn, joiner: Joiner) -> None:
         _rejoin(turn, member, joiner)
     else:
         # It missed the answer to an earlier call, or has lost track: this is the generation that it is in.
-        turn.reply(joiner.caller, joined(group, member.id))
+        turn.reply(joiner.caller, joined_answer(group, member.id, joiner.caller.api_version))
 
 
 def _wants_change(group: ClassicGroup, member: Member, joiner: Joiner) -> bool:

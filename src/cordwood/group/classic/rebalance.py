@@ -13,7 +13,7 @@ from cordwood.wire.messages import SyncGroupResponse
 
 from .group import ClassicGroup, InitialDelay
 from .states import State
-from .turn import Turn, joined
+from .turn import Turn, joined_answer
 
 WAIT_MS_LEAST = 1000
 """How soon to look again whether a static member has come, whose own timeout may be nothing or less."""
@@ -114,7 +114,8 @@ def _begin_sync_phase(turn: Turn) -> None:
     )
     for member in roster.members.values():
         parked = roster.park_join(member, None)
-        turn.reply(parked, joined(group, member.id) if parked is not None else None)
+        if parked is not None:
+            turn.reply(parked, joined_answer(group, member.id, parked.api_version))
         turn.expect_life(member)
         member.is_new = False
         group.pending_sync[member.id] = None

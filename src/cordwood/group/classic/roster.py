@@ -101,6 +101,8 @@ class Roster:
     def choose_protocol(self) -> str:
         """Each member votes for the one it likes best among those that all know; most votes win."""
         candidates = {name for name, count in self._supporters.items() if count == len(self.members)}
+        if len(candidates) == 1:
+            return candidates.pop()
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]
 

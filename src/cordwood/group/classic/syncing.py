@@ -17,6 +17,8 @@ from .rebalance import prepare
 from .states import State
 from .turn import Turn
 
+_STABLE = State.STABLE  # to look up a member of an enumeration takes its time
+
 
 def sync(state: GroupState, request: SyncGroupRequest, caller: Caller, now: Instant) -> Outcome:
     if caller.api_version >= 5 and (request.protocol_type is None or request.protocol_name is None):
@@ -26,69 +28,63 @@ def sync(state: GroupState, request: SyncGroupRequest, caller: Caller, now: Inst
     group = state.groups.get(request.group_id)
     if not isinstance(group, ClassicGroup):
         return _refuse(caller, Error.UNKNOWN_MEMBER_ID)
-    turn = Turn(state, group, now)
     try:
-        _sync(turn, request, caller)
+        member = group.check_member(request.member_id, request.group_instance_id)
+        _check_generation(group, request)
+        return _sync(state, group, member, request, caller, now)
     except Refused as refusal:
         return _refuse(caller, refusal.error)
-    return turn.outcome
 
 
 def _refuse(caller: Caller, error: Error) -> Outcome:
     return answer(caller, SyncGroupResponse(error_code=error))
 
 
-def _sync(turn: Turn, request: SyncGroupRequest, caller: Caller) -> None:
-    group = turn.group
-    member = group.check_member(request.member_id, request.group_instance_id)
-    _check_generation(group, request)
-    match group.state:
-        case State.PREPARING:
-            raise Refused(Error.REBALANCE_IN_PROGRESS)
-        case State.COMPLETING:
-            _park(turn, member, caller)
-            if member.id == group.roster.leader:
-                _assign(turn, {given.member_id: given.assignment for given in request.assignments})
-        case State.STABLE:
-            _has_asked(turn, member)
-            turn.reply(caller, _assigned(group, member))
+def _sync(
+    state: GroupState, group: ClassicGroup, member: Member, request: SyncGroupRequest, caller: Caller, now: Instant
+) -> Outcome:
+    if group.state is _STABLE:
+        _has_asked(state, group, member)
+        return Outcome([], [(caller, group.answers.synced(caller.api_version, member.assignment))])
+    if group.state is not State.COMPLETING:
+        raise Refused(Error.REBALANCE_IN_PROGRESS)
+    turn = Turn(state, group, now)
+    _park(turn, member, caller)
+    if member.id == group.roster.leader:
+        _assign(turn, {given.member_id: given.assignment for given in request.assignments})
+    return turn.outcome
 
 
 def _check_generation(group: ClassicGroup, request: SyncGroupRequest) -> None:
     if request.generation_id != group.generation:
         raise Refused(Error.ILLEGAL_GENERATION)
-    for given, ours in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol)):
-        if given is not None and given != ours:
-            raise Refused(Error.INCONSISTENT_GROUP_PROTOCOL)
+    is_other_type = request.protocol_type is not None and request.protocol_type != group.protocol_type
+    if is_other_type or (request.protocol_name is not None and request.protocol_name != group.protocol):
+        raise Refused(Error.INCONSISTENT_GROUP_PROTOCOL)
 
 
 def _park(turn: Turn, member: Member, caller: Caller) -> None:
     turn.reply(member.syncing, SyncGroupResponse(error_code=Error.REBALANCE_IN_PROGRESS))  # superseded
     member.syncing = caller
-    _has_asked(turn, member)
+    _has_asked(turn.state, turn.group, member)
 
 
-def _has_asked(turn: Turn, member: Member) -> None:
-    turn.group.pending_sync.pop(member.id, None)
-    if not turn.group.pending_sync:
-        turn.state.deadlines.cancel(SyncPhase(turn.group.id))
-
-
-def _assigned(group: ClassicGroup, member: Member) -> SyncGroupResponse:
-    return SyncGroupResponse(
-        protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=member.assignment
-    )
+def _has_asked(state: GroupState, group: ClassicGroup, member: Member) -> None:
+    group.pending_sync.pop(member.id, None)
+    if not group.pending_sync:
+        state.deadlines.cancel(SyncPhase(group.id))
 
 
 def _assign(turn: Turn, assignments: dict[str, bytes]) -> None:
     """Members that the leader forgot have nothing to do; assignments for others are nobody's."""
     group = turn.group
     group.move(State.STABLE, turn.now)
+    answers = group.answers
     for member in group.roster.members.values():
         member.assignment = assignments.get(member.id, b"")
         turn.state.memory.add(len(member.assignment))
         if member.syncing is not None:
-            turn.reply(member.syncing, _assigned(group, member))
+            turn.reply(member.syncing, answers.synced(member.syncing.api_version, member.assignment))
             member.syncing = None
             turn.expect_life(member)
     record = group.propose()

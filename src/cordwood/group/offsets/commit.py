@@ -113,7 +113,7 @@ def _fine(version: int, name: str, topic_id: int, index: int) -> Encoded:
         name=name, topic_id=UUID(int=topic_id), partitions=[OffsetCommitResponsePartition(partition_index=index)]
     )
     response = OffsetCommitResponse(topics=[topic])
-    return Encoded(response, version, encode(response, version))
+    return Encoded(OffsetCommitResponse, version, encode(response, version))
 
 
 def _response(request: OffsetCommitRequest, errors: Sequence[int]) -> OffsetCommitResponse:
