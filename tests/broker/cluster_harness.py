@@ -150,9 +150,10 @@ class Member(Harness):
 
     def _transmit(self, link: LinkId, data: bytes) -> None:
         end = self.links.get(link)
-        if end is not None and end.member.up and not self.cluster.is_cut(self, end.member):
-            if end.connection.id in end.member.clients:
-                Harness.receive(end.member, end, data[4:])
+        if end is None or not end.member.up or self.cluster.is_cut(self, end.member):
+            return
+        if end.connection.id in end.member.clients:
+            Harness.receive(end.member, end, data[4:])
 
     def hung_up(self, end: LinkEnd) -> None:
         if self.up and end.connection.id in self.clients:
@@ -198,7 +199,7 @@ class Member(Harness):
         mine = [path for path, owner in self.cluster.ephemeral.items() if owner is self]
         for path in mine:
             del self.cluster.ephemeral[path]
-            if self.store.exists(path):
+            if path in self.store._nodes:
                 change = self.store.multi([Delete(path)])
                 for member in self.cluster.members.values():
                     member.deliver(change)
@@ -229,7 +230,7 @@ class Cluster:
     """Brokers 1 to *count*, all started, registered and linked."""
 
     def __init__(self, count: int = 3, **settings: object) -> None:
-        self.store = SharedStore()
+        self.store = SimStore()
         self.now = START
         self.members: dict[int, Member] = {}
         self.ephemeral: dict[str, Member] = {}
@@ -309,7 +310,9 @@ class Cluster:
             name=name,
             num_partitions=-1,
             replication_factor=-1,
-            assignments=[Assignment(partition_index=index, broker_ids=list(nodes)) for index, nodes in enumerate(assignment)],
+            assignments=[
+                Assignment(partition_index=index, broker_ids=list(nodes)) for index, nodes in enumerate(assignment)
+            ],
             configs=[Config(name=key.replace("_", "."), value=str(value)) for key, value in config.items()],
         )
         client = next(member for member in self.members.values() if member.up).connect()
@@ -341,8 +344,3 @@ class Cluster:
         """(high watermark, end) of all replicas."""
         found = [member.partition(topic, index) for member in self.members.values() if member.up]
         return [(partition.high_watermark, partition.log.end_offset) for partition in found]
-
-
-class SharedStore(SimStore):
-    def exists(self, path: str) -> bool:
-        return path in self._nodes

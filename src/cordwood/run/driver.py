@@ -33,11 +33,12 @@ from cordwood.effects import (
     WriteMetadata,
 )
 from cordwood.errors import CorruptData, StorageError, StoreConflict
-from cordwood.ids import ConnectionId
-from cordwood.ports import Disk, Instant, MetadataChange, MetadataStore, Node, SessionState, Syncable
+from cordwood.ids import ConnectionId, LinkId
+from cordwood.ports import Disk, Instant, LinkLoss, MetadataChange, MetadataStore, Node, SessionState, Syncable
 from cordwood.run.client_socket import ClientSocket, ReceiveBuffers
 from cordwood.run.clock import now
 from cordwood.run.descriptors import descriptors
+from cordwood.run.peer_link import PeerLink
 
 ACCEPTS_MAX = 64  # at one go: a storm of new connections must not keep the old ones waiting
 ACCEPT_PAUSE_S = 1.0  # after the system had no descriptor for one more connection
@@ -67,6 +68,7 @@ class Driver:
         self._loop = asyncio.get_running_loop()
         self._buffers = ReceiveBuffers()
         self._clients: dict[ConnectionId, ClientSocket] = {}
+        self._links: dict[LinkId, PeerLink] = {}
         self._connection_count = 0
         self._listeners: dict[str, socket.socket] = {}
         self._timers = broker.timers
@@ -108,6 +110,8 @@ class Driver:
             self._timer.cancel()
         while self._in_flight:
             await self._settled()
+        for link in self._links.values():
+            link.close()
         self._metadata_thread.shutdown()
         self._disk_thread.shutdown()
         self._removal_thread.shutdown()
@@ -296,10 +300,34 @@ class Driver:
                 self._loop.call_soon(self._lingered)
             case PurgeChanges():
                 self._in_thread(self._metadata_thread, self._store.purge, self._purged)
-            case Dial() | Transmit() | HangUp():
-                raise NotImplementedError("links to other brokers")
+            case Dial(link, host, port):
+                self._dial(link, host, port)
+            case Transmit(link, chunks):
+                if link in self._links:
+                    self._links[link].send(chunks)
+            case HangUp(link):
+                if link in self._links:
+                    self._links.pop(link).close()
             case _:
                 assert_never(effect)
+
+    # ------------------------------------------------------------------ links to other brokers
+
+    def _dial(self, link: LinkId, host: str, port: int) -> None:
+        self._links[link] = PeerLink(
+            link,
+            host,
+            port,
+            self._loop,
+            self._buffers,
+            on_up=lambda link: self._act(self._broker.link_up, link, now()),
+            on_frame=lambda link, frame, moment: self._act(self._broker.link_received, link, frame, moment),
+            on_lost=self._link_lost,
+        )
+
+    def _link_lost(self, link: LinkId, loss: LinkLoss, reason: str) -> None:
+        if self._links.pop(link, None) is not None:
+            self._act(self._broker.link_lost, link, loss, reason, now())
 
     def _set_timer(self, deadline_ms: int) -> None:
         if self._timer is not None:
