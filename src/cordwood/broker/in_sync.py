@@ -73,6 +73,7 @@ class InSync:
                 else:
                     follower.eligible = self.is_eligible(node, follower.epoch)
                 self.reconsider(partition)
+                partition.start_moved()
 
     def reconsider(self, partition: Partition) -> None:
         """Something has changed for a partition: who could not come in before may now be able to."""

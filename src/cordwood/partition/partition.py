@@ -16,6 +16,7 @@ commit waits for one beyond the high watermark.
 """
 
 from collections import deque
+from collections.abc import Container
 from typing import Protocol
 
 from cordwood.cluster.image import INTERNAL_TOPICS, NO_LEADER
@@ -42,6 +43,12 @@ class EndWatcher(Protocol):
     """Somebody, a follower's fetch, who wants to know of every append."""
 
     def appended(self, size: int, /) -> None: ...
+
+
+class StartWatcher(Protocol):
+    """Somebody who waits until no replica has some records any more."""
+
+    def start_moved(self) -> None: ...
 
 
 class Acknowledgement(Protocol):
@@ -78,6 +85,7 @@ class Partition:
         "node",
         "proposing",
         "replicas",
+        "start_watchers",
         "topic_id",
         "version",
         "watchers",
@@ -114,6 +122,7 @@ class Partition:
         self._waiting: deque[tuple[int, Acknowledgement]] | None = None
         self.watchers: dict[Watcher, None] = {}
         self.end_watchers: dict[EndWatcher, None] = {}
+        self.start_watchers: dict[StartWatcher, None] = {}
         self.gone = False
         """Deleted; whoever still holds this object must look the partition up again."""
 
@@ -161,6 +170,7 @@ class Partition:
         self.leading = self.leader == self.node and not fenced
         if fenced:
             self._settle_all(Error.NOT_LEADER_OR_FOLLOWER)
+            self.start_moved()
 
     def leave(self, error: Error) -> None:
         """This replica goes: its topic is deleted, or others have it now."""
@@ -280,6 +290,8 @@ class Partition:
         follower.eligible = eligible
         joins = self._joins(follower)
         self.advance(now_ms)
+        if self.start_watchers:
+            self.start_moved()
         return joins
 
     def let_in(self) -> bool:
@@ -317,10 +329,15 @@ class Partition:
                 late.append(follower.node)
         return late
 
-    def low_watermark(self, alive: "dict[NodeId, object]") -> int:
+    def low_watermark(self, alive: Container[NodeId]) -> int:
         """The smallest offset that any replica of those *alive* still has, as far as they have told."""
         starts = [follower.start_offset for follower in self.followers.values() if follower.node in alive]
         return min([self.log.log_start_offset, *starts])
+
+    def start_moved(self) -> None:
+        """Replicas start elsewhere, or came or went: whoever waits for that looks again."""
+        for watcher in list(self.start_watchers):
+            watcher.start_moved()
 
     # ------------------------------------------------------------------ as a follower
 
@@ -432,6 +449,8 @@ class Partition:
         """Something other than new records happened: readers should look again."""
         for watcher in list(self.watchers):
             watcher.advanced(0)
+        if self.start_watchers:
+            self.start_moved()
 
     def readable_end(self, isolation_level: int) -> int:
         """Where reading must stop for a reader of this isolation level: the last stable offset is the same for now."""

@@ -1,11 +1,17 @@
-"""DeleteRecords (21), versions 0-2: let a partition start later. An offset of -1 means the high watermark."""
+"""DeleteRecords (21), versions 0-2: let a partition start later. An offset of -1 means the high watermark.
 
+The answer comes when the followers have done it too, or the client's time is up.
+"""
+
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
+from cordwood.broker.deletions import Deletion, Undone
 from cordwood.cluster.image import INTERNAL_TOPICS
 from cordwood.errors import Error, Refused, StorageError
 from cordwood.ids import TopicName
+from cordwood.partition.partition import Partition
 from cordwood.wire.messages import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
@@ -19,33 +25,47 @@ if TYPE_CHECKING:
 HIGH_WATERMARK = -1
 
 
-def handle(broker: "Broker", call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+def handle(broker: "Broker", call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse | None:
     wanted: dict[TopicName, dict[int, int]] = {}
     for topic in request.topics:  # of what is named twice the last counts, as in Kafka
         wanted.setdefault(TopicName(topic.name), {}).update({p.partition_index: p.offset for p in topic.partitions})
-    return DeleteRecordsResponse(
+    undone: list[Undone] = []
+    response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsResponseTopic(
-                name=name, partitions=[_answer(broker, name, index, offset) for index, offset in offsets.items()]
+                name=name,
+                partitions=[_answer(broker, name, index, offset, undone) for index, offset in offsets.items()],
             )
             for name, offsets in wanted.items()
         ]
     )
+    if not undone:
+        return response
+    Deletion(broker, call, partial(broker.reply, call, response)).wait(undone, request.timeout_ms)
+    return None
 
 
-def _answer(broker: "Broker", topic: TopicName, index: int, offset: int) -> DeleteRecordsResponsePartition:
+def _answer(
+    broker: "Broker", topic: TopicName, index: int, offset: int, undone: list[Undone]
+) -> DeleteRecordsResponsePartition:
+    answer = DeleteRecordsResponsePartition(partition_index=index, low_watermark=-1)
     try:
-        low = _delete(broker, topic, index, offset)
+        partition = _delete(broker, topic, index, offset)
     except Refused as refusal:
-        return DeleteRecordsResponsePartition(partition_index=index, low_watermark=-1, error_code=refusal.error)
+        answer.error_code = refusal.error
+        return answer
     except StorageError as error:
         broker.logger.error("records could not be deleted: %s", error)
-        error_code = Error.KAFKA_STORAGE_ERROR
-        return DeleteRecordsResponsePartition(partition_index=index, low_watermark=-1, error_code=error_code)
-    return DeleteRecordsResponsePartition(partition_index=index, low_watermark=low)
+        answer.error_code = Error.KAFKA_STORAGE_ERROR
+        return answer
+    start = partition.log.log_start_offset
+    answer.low_watermark = partition.low_watermark(broker.image.brokers)
+    if answer.low_watermark < start:
+        undone.append(Undone(partition, start, answer))
+    return answer
 
 
-def _delete(broker: "Broker", topic: TopicName, index: int, offset: int) -> int:
+def _delete(broker: "Broker", topic: TopicName, index: int, offset: int) -> Partition:
     if topic in INTERNAL_TOPICS:
         raise Refused(Error.INVALID_TOPIC)
     partition = broker.replicas.get(topic, index)
@@ -56,4 +76,4 @@ def _delete(broker: "Broker", topic: TopicName, index: int, offset: int) -> int:
     if not 0 <= target <= partition.high_watermark:
         raise Refused(Error.OFFSET_OUT_OF_RANGE)
     broker.replicas.delete_records(broker, partition, target)
-    return partition.log.log_start_offset
+    return partition

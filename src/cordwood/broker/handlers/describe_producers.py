@@ -32,7 +32,7 @@ def handle(broker: "Broker", call: Call, request: DescribeProducersRequest) -> D
 def _answer(broker: "Broker", topic: TopicName, index: int) -> DescribeProducersResponsePartition:
     try:
         partition = broker.replicas.get(topic, index)
-        partition.check_leader()
+        partition.check_reader()
     except Refused as refusal:
         return DescribeProducersResponsePartition(
             partition_index=index, error_code=refusal.error, error_message=refusal.message

@@ -1,6 +1,7 @@
 """ListOffsets (2), versions 1-11: the offset at a time, or at an end of the log.
 
 - 4: the client's leader epoch, and the leader epoch of the offset found; 7: the record with the largest timestamp (-3).
+- 5: a leader that does not know yet what earlier ones have committed says OFFSET_NOT_AVAILABLE to a client (KIP-207).
 - 8: the earliest offset on the local disk (-4), which without tiered storage is the earliest; 9: the last tiered offset
   (-5) and 11: the earliest not yet tiered (-6) are unknown here (-1), as on a Kafka without tiered storage.
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 UNKNOWN = FoundOffset(NO_OFFSET)
+DEBUGGER = -2
+CONSUMER = -1
+NOT_AVAILABLE_SINCE = 5
 SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 
 
@@ -85,13 +89,18 @@ def _answer(
         if call.api_version < SINCE_VERSION.get(wanted.timestamp, 0) or wanted.timestamp < EARLIEST_PENDING_UPLOAD:
             raise Refused(Error.UNSUPPORTED_VERSION)
         partition = broker.replicas.get(topic, wanted.partition_index)
-        partition.check_leader(wanted.current_leader_epoch)
+        if request.replica_id == DEBUGGER:
+            partition.check_epoch(wanted.current_leader_epoch)
+        else:
+            partition.check_reader(wanted.current_leader_epoch)
         before = partition.log.effort
-        found = _look_up(partition, wanted.timestamp, request.isolation_level)
+        found = _look_up(partition, wanted.timestamp, request)
         call.effort += partition.log.effort - before
         answer.timestamp, answer.offset, answer.leader_epoch = found.timestamp, found.offset, found.leader_epoch
     except Refused as refusal:
         answer.error_code = refusal.error
+        if refusal.error is Error.OFFSET_NOT_AVAILABLE and call.api_version < NOT_AVAILABLE_SINCE:
+            answer.error_code = Error.LEADER_NOT_AVAILABLE
     except (StorageError, CorruptData) as error:
         broker.logger.error("an offset of %s-%d could not be looked up: %s", topic, wanted.partition_index, error)
         corrupt = isinstance(error, CorruptData)
@@ -99,14 +108,25 @@ def _answer(
     return answer
 
 
-def _look_up(partition: Partition, timestamp: int, isolation_level: int) -> FoundOffset:
+def _look_up(partition: Partition, timestamp: int, request: ListOffsetsRequest) -> FoundOffset:
     log = partition.log
-    end = partition.readable_end(isolation_level)
+    is_client = request.replica_id == CONSUMER
+    end = partition.readable_end(request.isolation_level) if is_client else log.end_offset
     if timestamp == LATEST:
+        _check_available(partition, is_client)
         return FoundOffset(end, leader_epoch=partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return log.earliest()
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return UNKNOWN
     found = log.find_max_timestamp() if timestamp == MAX_TIMESTAMP else log.find_timestamp(timestamp)
-    return UNKNOWN if found is None or found.offset >= end else found
+    if found is not None and found.offset < end:
+        return found
+    _check_available(partition, is_client)
+    return UNKNOWN
+
+
+def _check_available(partition: Partition, is_client: bool) -> None:
+    """A new leader may have records that were committed, and not know it before its followers come."""
+    if is_client and partition.leader == partition.node and partition.epoch_start > partition.high_watermark:
+        raise Refused(Error.OFFSET_NOT_AVAILABLE)

@@ -33,7 +33,7 @@ def _answer(
 ) -> OffsetForLeaderEpochResponsePartition:
     try:
         partition = broker.replicas.get(topic, wanted.partition)
-        partition.check_leader(wanted.current_leader_epoch)
+        partition.check_reader(wanted.current_leader_epoch)
     except Refused as refusal:
         return OffsetForLeaderEpochResponsePartition(partition=wanted.partition, error_code=refusal.error)
     epoch, end_offset = partition.log.end_offset_for(wanted.leader_epoch)
