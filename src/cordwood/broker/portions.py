@@ -43,16 +43,26 @@ def portions(broker: "Broker", topics: Iterable[T], partitions: Callable[[T], in
 
 def propose_in_turn(broker: "Broker", plans: Sequence[Plan], done: Callable[[list[Refused | None]], None]) -> None:
     """Propose one after the other, each planned when those before it are in the image; *done* gets all outcomes."""
-    outcomes: list[Refused | None] = []
+    _InTurn(broker, plans, done).propose()
 
-    def propose() -> None:
-        if len(outcomes) == len(plans):
-            done(outcomes)
+
+class _InTurn:
+    """Proposals of which one is under way. Not inner functions: these would refer to each other for ever."""
+
+    __slots__ = ("_broker", "_done", "_outcomes", "_plans")
+
+    def __init__(self, broker: "Broker", plans: Sequence[Plan], done: Callable[[list[Refused | None]], None]) -> None:
+        self._broker = broker
+        self._plans = plans
+        self._done = done
+        self._outcomes: list[Refused | None] = []
+
+    def propose(self) -> None:
+        if len(self._outcomes) == len(self._plans):
+            self._done(self._outcomes)
         else:
-            broker.propose(plans[len(outcomes)], proceed)
+            self._broker.propose(self._plans[len(self._outcomes)], self._proceed)
 
-    def proceed(outcome: Refused | None) -> None:
-        outcomes.append(outcome)
-        propose()
-
-    propose()
+    def _proceed(self, outcome: Refused | None) -> None:
+        self._outcomes.append(outcome)
+        self.propose()
