@@ -6,8 +6,8 @@
 import os
 import shutil
 import signal
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -125,6 +125,15 @@ class Cluster:
         assert not self.nodes[node].running
         shutil.rmtree(self.nodes[node].data)
 
+    def heal(self) -> None:
+        """Whatever a test has left behind: all brokers run, and know each other."""
+        for node in sorted(self._frozen):
+            self.thaw(node)
+        for node, one in self.nodes.items():
+            if not one.running:
+                self.restart(node)
+        self.wait_for_brokers()
+
     def end(self) -> None:
         for node in sorted(self._frozen):
             with suppress(ProcessLookupError):
@@ -216,6 +225,34 @@ class Cluster:
             words = {p: (s.leader_id, s.replica_nodes, s.isr_nodes) for p, s in self.states(topic).items()}
             raise AssertionError(f"{error}: (leader, replicas, in sync) are {words}\n{self.last_words()}") from None
 
+    def wait_out_of_sync(self, topic: Topic, node: int, partition: int = 0) -> None:
+        """Wait until a broker is known not to be in sync."""
+
+        def out() -> bool:
+            return any(
+                node not in states[partition].isr_nodes
+                for number in self.awake()
+                if number != node and partition in (states := self.states(topic, node=number))
+            )
+
+        eventually(out, within_s=SETTLE_S, what=f"that broker {node} is out of sync with {topic.name}")
+
+    def wait_for_other_leader(self, topic: Topic, node: int, partition: int = 0) -> None:
+        """Wait until all others know that another broker leads."""
+
+        def elected() -> bool:
+            views = [self.states(topic, node=number) for number in self.awake() if number != node]
+            return all(partition in view and view[partition].leader_id not in (node, -1) for view in views)
+
+        eventually(elected, within_s=SETTLE_S, what=f"another leader of {topic.name} than broker {node}")
+
+    def wait_for_other_controller(self, node: int) -> None:
+        def elected() -> bool:
+            views = [self.view(number) for number in self.awake() if number != node]
+            return all(view is not None and view.controller_id not in (node, -1) for view in views)
+
+        eventually(elected, within_s=SETTLE_S, what=f"another controller than broker {node}")
+
     def ends(self, topic: Topic) -> dict[int, int]:
         """The end of each partition, as its leader tells."""
         asked = {TopicPartition(topic.name, p): OffsetSpec.latest() for p in range(topic.partitions)}
@@ -234,9 +271,9 @@ class Cluster:
         ends = self.ends(topic)
         workload.read_to(ends, within_s=SETTLE_S)
         workload.stop_reading()
-        self._wait_for_disks(topic, ends)
+        self.wait_for_disks(topic, ends)
 
-    def _wait_for_disks(self, topic: Topic, ends: Mapping[int, int]) -> None:
+    def wait_for_disks(self, topic: Topic, ends: Mapping[int, int]) -> None:
         """In sync is a promise of the leader; this looks."""
 
         def complete() -> bool:
@@ -268,3 +305,19 @@ class Cluster:
 
 def _is_whole(state: State) -> bool:
     return state.leader_id >= 0 and set(state.isr_nodes) == set(state.replica_nodes)
+
+
+@contextmanager
+def at_work(cluster: Cluster, recorder: Recorder, name: str) -> Iterator[tuple[Topic, Workload]]:
+    """Writers and readers on a new topic: they make progress before and after what is done meanwhile, and the checker
+    looks at all of it in the end. No error may reach an application whose client tries again."""
+    topic = cluster.create(name)
+    with Workload(recorder, cluster.bootstrap, topic.name, topic.partitions) as workload:
+        workload.progress()
+        yield topic, workload
+        workload.progress(within_s=SETTLE_S)
+        cluster.settle(workload, topic)
+        history = cluster.judge(recorder, topic)
+        assert len(history.replicas) == 3 * topic.partitions
+        assert workload.idempotent.errors == []
+        assert [reader.errors for reader in workload.readers] == [[] for _ in workload.readers]

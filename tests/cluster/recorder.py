@@ -46,6 +46,11 @@ class Recorder:
         line = {"kind": "batch", "broker": broker, **_named(place), "first": first, "last": last, "digest": digest}
         self._write(line | {"records": records})
 
+    def take(self, text: str) -> None:
+        """A line that somebody else made."""
+        with self._lock:
+            self._file.write(text)
+
     def flush(self) -> None:
         with self._lock:
             self._file.flush()

@@ -56,7 +56,8 @@ class Writer:
     """Sends to all partitions of a topic in turn, until it is stopped; then waits for what is under way.
 
     The idempotent one has many records under way, and its client tries again by itself: an error that it tells is one
-    that an application would see. The plain one sends a record at a time and never again, whatever becomes of it.
+    that an application would see. The plain one has one record under way and gives up soon. (Even when it is told not
+    to try again, librdkafka does so after some errors, such as a change of leaders; a record may be stored twice.)
     """
 
     def __init__(
@@ -93,8 +94,13 @@ class Writer:
         fixed = {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 1, "client.id": name, "logger": SILENT}
         self._producer = Producer({**fixed, **QUICK, **settings})
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        recorder.producer(name)
+        recorder.producer(name, repeats=not idempotent)
         self._thread.start()
+
+    @property
+    def silent_s(self) -> float:
+        """How long ago the last acknowledgement was."""
+        return monotonic() - self.gap.last_s
 
     def stop(self) -> None:
         """Wait for what is under way, too."""
@@ -136,8 +142,6 @@ class Writer:
             self.acknowledged += 1
             self.by_partition[partition] += 1
             self.gap.tick()
-        elif error.code() == KafkaError.NOT_ENOUGH_REPLICAS and not self._idempotent:
-            self._recorder.refused(self.name, value)
         else:
             self._recorder.unknown(self.name, value, error.name())
             self.errors.append(f"{value}: {error}")
