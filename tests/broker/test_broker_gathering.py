@@ -9,6 +9,8 @@ from cordwood.record.batch import batches
 from cordwood.wire.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
     DeleteTopicsRequest,
     DeleteTopicsRequestTopic,
     DeleteTopicsResponse,
@@ -27,7 +29,7 @@ from cordwood.wire.messages import (
 @pytest.fixture
 def world() -> Harness:
     """Group g is there, with an offset in topic t; from now on the turn ends when the test says so."""
-    return ready(Harness(offsets_topic_num_partitions=1))
+    return ready(Harness(offsets_topic_num_partitions=1, group_consumer_assignment_interval_ms=0))
 
 
 def ready(world: Harness) -> Harness:
@@ -216,3 +218,64 @@ def test_commits_may_be_told_to_wait_for_more() -> None:
     world.advance(1)
     assert [take(client), take(client)] == [Error.NONE, Error.NONE]
     assert stored_batches(world) == before + 1
+
+
+def beat(client: Client, member_id: str, epoch: int) -> None:
+    said = {"rebalance_timeout_ms": 5000, "subscribed_topic_names": ["t"], "topic_partitions": []} if not epoch else {}
+    request = ConsumerGroupHeartbeatRequest(group_id="c", member_id=member_id, member_epoch=epoch, **said)  # type: ignore[arg-type]
+    client.send(request, 1)
+
+
+def told(client: Client) -> ConsumerGroupHeartbeatResponse:
+    response = client.take(ConsumerGroupHeartbeatResponse)
+    assert response.error_code == 0, response
+    return response
+
+
+def test_members_that_join_in_one_turn_are_one_batch_and_know_of_each_other(world: Harness) -> None:
+    clients = [world.connect() for _ in range(4)]
+    beat(clients[0], "m0", 0)
+    assert told(clients[0]).member_epoch > 0, "the first one makes the group, at once"
+    before = stored_batches(world)
+    for number, client in enumerate(clients[1:], 1):
+        beat(client, f"m{number}", 0)
+        assert not client.inbox
+    world.release()
+    epochs = [told(client).member_epoch for client in clients[1:]]
+    assert epochs == sorted(set(epochs)), "each came after the one before"
+    assert stored_batches(world) == before + 1
+
+
+def test_a_commit_finds_the_member_that_has_joined_in_the_same_turn(world: Harness) -> None:
+    first, second = world.connect(), world.connect()
+    beat(first, "m0", 0)
+    epoch = told(first).member_epoch
+    beat(second, "m1", 0)
+    assert not second.inbox
+    asked = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+    first.send(
+        OffsetCommitRequest(
+            group_id="c",
+            member_id="m1",
+            generation_id_or_member_epoch=epoch + 1,
+            topics=[OffsetCommitRequestTopic(name="t", partitions=[asked])],
+        ),
+        9,
+    )
+    assert told(second).member_epoch == epoch + 1
+    world.release()
+    assert take(first) == Error.NONE
+
+
+def test_heartbeats_that_can_not_be_written_are_refused_together(world: Harness) -> None:
+    clients = [world.connect() for _ in range(3)]
+    beat(clients[0], "m0", 0)
+    epoch = told(clients[0]).member_epoch
+    beat(clients[1], "m1", 0)
+    beat(clients[2], "m2", 0)
+    world.close_files()
+    world.release()
+    for client in clients[1:]:
+        assert client.take(ConsumerGroupHeartbeatResponse).error_code == Error.COORDINATOR_NOT_AVAILABLE
+    beat(clients[0], "m0", epoch)
+    assert told(clients[0]).member_epoch == epoch, "nobody has joined"

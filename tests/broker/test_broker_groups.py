@@ -3,7 +3,7 @@
 import pytest
 
 from broker.harness import Client, Harness
-from cordwood.broker.coordinators import TOPIC, partition_for
+from cordwood.broker.coordinators import LOAD_AGAIN_MS, TOPIC, partition_for
 from cordwood.errors import Error
 from cordwood.ports import Set
 from cordwood.wire.messages import (
@@ -12,6 +12,8 @@ from cordwood.wire.messages import (
     CreatePartitionsRequest,
     CreatePartitionsRequestTopic,
     CreatePartitionsResponse,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
     DeleteTopicsRequest,
     DeleteTopicsRequestTopic,
     DeleteTopicsResponse,
@@ -19,6 +21,10 @@ from cordwood.wire.messages import (
     FindCoordinatorResponse,
     HeartbeatRequest,
     HeartbeatResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestConfig,
+    IncrementalAlterConfigsRequestResource,
+    IncrementalAlterConfigsResponse,
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     JoinGroupResponse,
@@ -167,6 +173,50 @@ def test_a_broker_that_stops_while_it_loads_loses_nothing() -> None:
     assert committed(world.connect(), "g") == (0, 5)
 
 
+def _break_files(world: Harness) -> None:
+    """No file that is open can be read, nor its invariants be looked at."""
+    world.checking = False
+    world.disk.life += 1
+
+
+def _mend_files(world: Harness) -> None:
+    world.disk.life -= 1
+    world.checking = True
+
+
+def test_groups_that_could_not_be_loaded_are_loaded_later() -> None:
+    world = harness(offsets_topic_num_partitions=1)
+    _many_groups(world)
+    world.stop()
+    world.start()
+    client = world.connect()
+    assert committed(client, "g") == (Error.COORDINATOR_LOAD_IN_PROGRESS, -1)
+    _break_files(world)
+    world.advance(1000)
+    assert committed(client, "g") == (Error.NOT_COORDINATOR, -1)
+    assert find(client, "g").coordinators[0].error_code == 0, "nobody else could do it"
+    world.advance(LOAD_AGAIN_MS)
+    assert committed(client, "g") == (Error.NOT_COORDINATOR, -1)
+    _mend_files(world)
+    world.advance(LOAD_AGAIN_MS + 1000)
+    assert committed(client, "g") == (0, 5)
+    assert commit(client, "g", 6) == 0
+
+
+def test_a_shard_that_waits_to_be_loaded_again_may_end() -> None:
+    world = harness(offsets_topic_num_partitions=1)
+    _many_groups(world)
+    world.stop()
+    world.start()
+    _break_files(world)
+    world.advance(1000)
+    _mend_files(world)
+    request = DeleteTopicsRequest(topics=[DeleteTopicsRequestTopic(name=TOPIC)])
+    assert world.connect().ask(request, 6, DeleteTopicsResponse).responses[0].error_code == 0
+    world.advance(2 * LOAD_AGAIN_MS)
+    assert committed(world.connect(), "g") == (Error.NOT_COORDINATOR, -1)
+
+
 def test_a_parked_join_hears_when_its_shard_is_over() -> None:
     world = harness(group_initial_rebalance_delay_ms=3000)
     client = world.connect()
@@ -297,3 +347,51 @@ def test_a_commit_waits_for_the_disk_where_the_topic_says_so() -> None:
     assert not client.inbox
     world.release()
     assert client.take(OffsetCommitResponse).topics[0].partitions[0].error_code == 0
+
+
+def test_a_commit_does_not_wait_longer_than_its_timeout() -> None:
+    world = harness(log_flush_interval_messages=1, offsets_commit_timeout_ms=700)
+    world.topic("t")
+    client, reader = world.connect(), world.connect()
+    find(client, "g")
+    world.hold_syncs = True
+    topic = OffsetCommitRequestTopic(name="t", partitions=[OffsetCommitRequestPartition(committed_offset=3)])
+    client.send(OffsetCommitRequest(group_id="g", topics=[topic]), 8)
+    wanted = OffsetFetchRequestGroup(group_id="g", topics=None)
+    reader.send(OffsetFetchRequest(groups=[wanted]), 8)
+    world.advance(699)
+    assert not client.inbox
+    assert not reader.inbox
+    world.advance(1)
+    error = client.take(OffsetCommitResponse).topics[0].partitions[0].error_code
+    assert error == Error.COORDINATOR_NOT_AVAILABLE
+    assert reader.take(OffsetFetchResponse).groups[0].error_code == Error.NOT_COORDINATOR
+    world.release()
+    assert not client.inbox
+    assert committed(reader, "g") == (0, 3), "it was only late"
+
+
+def test_a_group_with_more_offsets_than_fit_into_a_batch_is_deleted() -> None:
+    world = harness(offsets_topic_num_partitions=1)
+    world.topic("t", 300)
+    client = world.connect()
+    find(client, "g")
+    partitions = [OffsetCommitRequestPartition(partition_index=index, committed_offset=1) for index in range(300)]
+    for first in range(0, 300, 10):
+        topic = OffsetCommitRequestTopic(name="t", partitions=partitions[first : first + 10])
+        (answered,) = client.ask(OffsetCommitRequest(group_id="g", topics=[topic]), 8, OffsetCommitResponse).topics
+        assert {each.error_code for each in answered.partitions} == {0}
+    _set_batch_bytes(client, 2000)
+    assert client.ask(DeleteGroupsRequest(groups_names=["g"]), 2, DeleteGroupsResponse).results[0].error_code == 0
+    gone = client.ask(DeleteGroupsRequest(groups_names=["g"]), 2, DeleteGroupsResponse).results[0]
+    assert gone.error_code == Error.GROUP_ID_NOT_FOUND
+    world.stop()
+    world.start()
+    assert committed(world.connect(), "g") == (0, -1)
+
+
+def _set_batch_bytes(client: Client, limit: int) -> None:
+    change = IncrementalAlterConfigsRequestConfig(name="max.message.bytes", value=str(limit))
+    resource = IncrementalAlterConfigsRequestResource(resource_type=2, resource_name=TOPIC, configs=[change])
+    asked = IncrementalAlterConfigsRequest(resources=[resource])
+    assert client.ask(asked, 1, IncrementalAlterConfigsResponse).responses[0].error_code == 0

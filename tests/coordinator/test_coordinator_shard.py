@@ -8,7 +8,7 @@ from broker.harness import Lines
 from cordwood.config import TopicConfig
 from cordwood.coordinator.deadlines import Deadlines
 from cordwood.coordinator.outcome import Gathers, Outcome, StateRecord, answer
-from cordwood.coordinator.shard import DUE_AT_ONCE, GATHERED_MAX, Shard, ShardState
+from cordwood.coordinator.shard import COMMIT_TIMEOUT_MS, DUE_AT_ONCE, GATHERED_MAX, Shard, ShardState
 from cordwood.errors import CorruptData, Error, Refused
 from cordwood.ids import NodeId, TopicId, TopicName, TopicPartition
 from cordwood.log.recovery import open_log
@@ -477,4 +477,49 @@ def test_an_answer_that_rests_on_nothing_that_waits_does_not_wait() -> None:
     shard.make_way("adding", NOW)
     assert not shard.gather(answer(second, "nothing new"), NOW)
     assert (first.answers, second.answers) == ([], ["nothing new"])
+    shard.check()
+
+
+def test_who_has_waited_too_long_for_the_commit_is_refused_and_the_state_stays() -> None:
+    world = World(flush_messages="1")
+    shard, machine = world.loaded()
+    machine.deadlines.set("b", 99_000)
+    early, late = put(shard, "a", 1), Asker()
+    later = Instant(1500, 1500)
+    undone: list[Refused] = []
+    shard.finish(Outcome([StateRecord("b", 2)], [(late, "done")], undone.append), later)
+    assert shard.earliest() == NOW.mono_ms + COMMIT_TIMEOUT_MS
+    shard.run_due(Instant(6000, NOW.mono_ms + COMMIT_TIMEOUT_MS))
+    assert (early.answers, late.answers) == ([Error.COORDINATOR_NOT_AVAILABLE], [])
+    shard.check()
+    assert shard.earliest() == later.mono_ms + COMMIT_TIMEOUT_MS
+    shard.run_due(Instant(7000, 7000))
+    assert late.answers == [Error.COORDINATOR_NOT_AVAILABLE]
+    assert machine.numbers == {"a": 1, "b": 2}
+    assert not undone
+    assert not world.partition.watchers
+    assert shard.earliest() == 99_000
+    world.sync()
+    assert (len(early.answers), len(late.answers)) == (1, 1)
+
+
+def test_an_outcome_that_splits_is_written_as_so_many_batches_as_it_takes() -> None:
+    world = World(max_message_bytes="1000")
+    shard, machine = world.loaded()
+    asker = Asker()
+    records = [StateRecord(f"{number}" + "x" * 300, number) for number in range(9)]
+    shard.finish(Outcome(records, [(asker, "done")], splits=True), NOW)
+    assert asker.answers == ["done"]
+    assert len(machine.numbers) == 9
+    assert world.loaded()[1].numbers == machine.numbers
+    assert _batches(world) > 3
+
+
+def test_of_an_outcome_that_splits_what_is_written_stays() -> None:
+    world = World(max_message_bytes="1000")
+    shard, machine = world.loaded()
+    asker = Asker()
+    shard.finish(Outcome([StateRecord("a" * 600, 1), StateRecord("b" * 2000, 2)], [(asker, "done")], splits=True), NOW)
+    assert asker.answers == [Error.RECORD_LIST_TOO_LARGE]
+    assert machine.numbers == world.loaded()[1].numbers == {"a" * 600: 1}
     shard.check()

@@ -1,5 +1,6 @@
 """OffsetDelete, DeleteGroups, and topics that go: what is forgotten, and who may not ask for it."""
 
+from cordwood.cluster.layout import DeletedTopic
 from cordwood.errors import Error, Refused
 from cordwood.group import offsets
 from cordwood.group.offsets import slices
@@ -169,7 +170,7 @@ def test_a_deletion_that_a_restart_interrupts_goes_on() -> None:
     driver = OffsetsDriver()
     driver.committed({("t", 0): 5})
     driver.drop_topic("t")
-    driver.image.deleted_topics[driver.ids["t"]] = TopicName("t")
+    driver.image.deleted_topics[driver.ids["t"]] = DeletedTopic(TopicName("t"), ())
     driver.reload()
     driver.advance(0)
     assert driver.offsets() == {}

@@ -18,7 +18,7 @@ from cordwood.cluster.image import NO_LEADER, Delta
 from cordwood.coordinator.outcome import Caller, Outcome
 from cordwood.coordinator.shard import LOAD_SLICE_BYTES, Shard, ShardState
 from cordwood.effects import Linger
-from cordwood.errors import Error, Refused
+from cordwood.errors import Error, Refused, StorageError
 from cordwood.group.machine import GroupMachine
 from cordwood.group.memory import GroupMemory
 from cordwood.group.state import GroupState
@@ -40,6 +40,9 @@ REMEMBERED_NAMES = 4096
 REMEMBERED_NAME_MAX = 256
 FOLDED_BYTES_MIN = 256
 """From here on it is worth the while to fold a name for its hash."""
+
+LOAD_AGAIN_MS = 10_000
+"""After so long a shard is loaded again that could not be. Until then its groups are NOT_COORDINATOR's, as in Kafka."""
 
 R = TypeVar("R")
 Handler = Callable[[GroupState, Caller, Instant], Outcome]
@@ -203,7 +206,7 @@ class GroupCoordinator:
 
     def _arm(self, found: GroupShard, not_before_ms: int = 0) -> None:
         """Wake up at the shard's next deadline."""
-        earliest = found.machine.deadlines.earliest()
+        earliest = found.shard.earliest()
         timer = found.timer
         if earliest is None or (timer is not None and timer.deadline_ms <= earliest):
             return
@@ -267,6 +270,7 @@ class GroupCoordinator:
             broker.logger,
             record_bytes_max=broker.config.max_decompressed_message_bytes,
             want_sync=lambda partition: _sync(broker, partition),
+            commit_timeout_ms=broker.config.offsets_commit_timeout_ms,
             codec=Codec(broker.config.offsets_topic_compression_codec),
         )
         found = self._shards[index] = GroupShard(shard, machine)
@@ -284,9 +288,23 @@ class GroupCoordinator:
                 spent += found.shard.load_slice(now)
             if found.shard.state is not ShardState.LOADING:
                 self._loading.popleft()
-                self._arm(found)
+                self._loaded(found, now)
         if self._loading:
             self._load_timer = self._broker.timers.at(now.mono_ms + 1, self._load)
+
+    def _loaded(self, found: GroupShard, now: Instant) -> None:
+        """Requests are served; or loading has failed: another time may be better, unless records make no sense."""
+        if found.shard.state is ShardState.SERVING:
+            self._arm(found)
+        elif isinstance(found.shard.load_error, StorageError):
+            found.timer = self._broker.timers.at(now.mono_ms + LOAD_AGAIN_MS, partial(self._load_again, found))
+
+    def _load_again(self, found: GroupShard, now: Instant) -> None:
+        index = found.shard.partition.name.partition
+        assert self._shards.pop(index) is found
+        self._homes.clear()
+        self._begin(index, found.shard.partition)
+        self._load(now)
 
     def check(self) -> None:
         node = self._broker.node

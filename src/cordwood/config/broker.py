@@ -323,7 +323,7 @@ class BrokerConfig:
         default=4096, doc="The largest note that a client may attach to an offset."
     )
     offsets_commit_timeout_ms: Int = setting(
-        default=5000, check=at_least(1), later=True, doc="How long a commit waits for its replicas."
+        default=5000, check=at_least(1), doc="How long a commit, or a change of a group, waits for its replicas."
     )
     offsets_load_buffer_size: Int = setting(
         default=5 << 20,

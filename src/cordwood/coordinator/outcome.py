@@ -44,6 +44,9 @@ class Gathers(Enum):
 class Outcome:
     """Records and replies. The records are written as one batch, all or none.
 
+    Of one that *splits* each record counts for itself: what does not fit into one batch is written as several, in
+    order, and what is written stays so if the rest can not be.
+
     If they can not be written, *failed* is told, which may undo what it prepared outside of the durable state and must
     answer those in *replies*; without it they are all refused.
 
@@ -54,6 +57,7 @@ class Outcome:
     replies: list[tuple[Caller, object]] = field(default_factory=list)
     failed: Callable[[Refused], None] | None = None
     gathers: Gathers | None = None
+    splits: bool = False
 
 
 def answer(caller: Caller, response: object, *records: StateRecord) -> Outcome:

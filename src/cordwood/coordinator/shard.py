@@ -4,21 +4,25 @@
   between. Until then every request is refused with COORDINATOR_LOAD_IN_PROGRESS.
 - *Serving*: a handler's records are appended as one batch; if that fails nothing has changed, else they are applied.
   A reply leaves when everything that its handler may have seen is committed, so no client is told of a state that a
-  failover could take back.
+  failover could take back. Whoever has waited too long for that is refused; the state stays as it is, and may yet be
+  committed.
 - *Gathering*: requests of one kind that come in thousands a second may wait for each other and be written as one batch.
   Either they do not look at what others of their kind change, and of several changes of one key the last is written; or
   their handler lets them happen to copies, which the next of them looks at. Whatever else happens to the shard, these
   are seen to first: to everybody it is as if each had been written when it came.
-- *Over*: the leadership is gone, or loading failed. Whoever waits is refused with NOT_COORDINATOR.
+- *Over*: the leadership is gone, or loading failed, which somebody may try again with another shard. Whoever waits is
+  refused with NOT_COORDINATOR.
 
-Invariants (``check``): what is applied is what the log holds up to ``applied_end``; replies wait in offset order;
+Invariants (``check``): what is applied is what the log holds up to ``applied_end``; replies wait in offset order, and
+in the order in which their time is up;
 what has gathered is not applied.
 """
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import Enum
-from typing import Protocol
+from itertools import pairwise
+from typing import NamedTuple, Protocol
 
 from cordwood.coordinator.deadlines import Deadlines
 from cordwood.coordinator.outcome import Caller, Gathers, Outcome, StateRecord
@@ -33,6 +37,8 @@ LOAD_SLICE_BYTES = 64 << 10
 
 DUE_AT_ONCE = 100
 """So many deadlines are dealt with in one go: a group may have thousands of members who all fall silent at once."""
+
+COMMIT_TIMEOUT_MS = 5000
 
 GATHERED_MAX = 1000
 """So much is written at once when it has gathered: more would not be cheaper, and others wait."""
@@ -81,6 +87,14 @@ _SERVING = ShardState.SERVING
 _AHEAD = Gathers.AHEAD
 
 
+class _Waiting(NamedTuple):
+    """An outcome whose replies leave when the log is committed up to *end*, and no later than at *due_ms*."""
+
+    end: int
+    due_ms: int
+    outcome: Outcome
+
+
 class Shard:
     """A state machine, its partition, and who waits for it."""
 
@@ -92,6 +106,7 @@ class Shard:
         *,
         record_bytes_max: int,
         want_sync: Callable[[Partition], None],
+        commit_timeout_ms: int = COMMIT_TIMEOUT_MS,
         codec: Codec = Codec.NONE,
     ) -> None:
         self.partition = partition
@@ -99,11 +114,14 @@ class Shard:
         self.state = ShardState.LOADING
         self.epoch = partition.leader_epoch
         self.applied_end = partition.log.log_start_offset
+        self.load_error: StorageError | CorruptData | Refused | None = None
+        """Why it could not be loaded."""
         self._logger = logger
         self._record_bytes_max = record_bytes_max
         self._want_sync = want_sync
         self._codec = codec
-        self._waiting: deque[tuple[int, Outcome]] = deque()
+        self._commit_timeout_ms = commit_timeout_ms
+        self._waiting: deque[_Waiting] = deque()
         self._gathered: list[Outcome] = []
         self._gathered_count = 0
         self._gathering: object = None
@@ -122,6 +140,7 @@ class Shard:
                 return len(found)
         except (StorageError, CorruptData, Refused) as error:
             self._logger.error("%s can not be loaded, its groups are not served: %s", self.partition.name, error)
+            self.load_error = error
             self.end()
             return 0
         self.state = ShardState.SERVING
@@ -170,6 +189,7 @@ class Shard:
     def run_due(self, now: Instant) -> None:
         """Deal with deadlines that have come, as many as may be dealt with in one go. ``deadlines`` has the others."""
         self.write_gathered(now)
+        self._refuse_late(now)
         for _ in range(DUE_AT_ONCE):
             if self.state is not ShardState.SERVING:
                 return
@@ -177,6 +197,13 @@ class Shard:
             if key is None:
                 return
             self.finish(self.machine.expired(key, now), now)
+
+    def earliest(self) -> int | None:
+        """When to call ``run_due`` again: nothing is due before."""
+        earliest = self.machine.deadlines.earliest()
+        if self._waiting and (earliest is None or self._waiting[0].due_ms < earliest):
+            return self._waiting[0].due_ms
+        return earliest
 
     def gather(self, outcome: Outcome, now: Instant) -> bool:
         """Like ``finish``, but one that says so waits for ``write_gathered``. Is it the first to wait?
@@ -213,20 +240,37 @@ class Shard:
         """Write the records of all outcomes as one batch."""
         if changes:
             try:
-                self._append(changes, now)
+                if outcomes[0].splits:
+                    self._write_parts(list(changes), now)
+                else:
+                    self._append(changes, now)
+                    self._happen(changes, is_ahead=is_ahead)
             except Refused as refusal:
                 if is_ahead:
                     self.machine.abandon()
                 self._refuse(outcomes, refusal, now)
                 return
-            self._happen(changes, is_ahead=is_ahead)
         if self.partition.high_watermark >= self.applied_end:
             for outcome in outcomes:
                 _reply(outcome)
             return
-        self._waiting.extend((self.applied_end, outcome) for outcome in outcomes if outcome.replies)
+        due_ms = now.mono_ms + self._commit_timeout_ms
+        self._waiting.extend(_Waiting(self.applied_end, due_ms, outcome) for outcome in outcomes if outcome.replies)
         if self._waiting:
             self.partition.watchers[self] = None
+
+    def _write_parts(self, changes: Sequence[StateRecord], now: Instant) -> None:
+        """Write them as one batch or, where that is too large, as several."""
+        try:
+            self._append(changes, now)
+        except Refused as refusal:
+            if refusal.error is not Error.RECORD_LIST_TOO_LARGE or len(changes) == 1:
+                raise
+            half = len(changes) // 2
+            self._write_parts(changes[:half], now)
+            self._write_parts(changes[half:], now)
+        else:
+            self._happen(changes, is_ahead=False)
 
     def _happen(self, changes: Collection[StateRecord], *, is_ahead: bool) -> None:
         if is_ahead:
@@ -269,8 +313,18 @@ class Shard:
     def advanced(self, size: int, /) -> None:
         """The partition's high watermark has moved, see ``Watcher``."""
         waiting = self._waiting
-        while waiting and waiting[0][0] <= self.partition.high_watermark:
-            _reply(waiting.popleft()[1])
+        while waiting and waiting[0].end <= self.partition.high_watermark:
+            _reply(waiting.popleft().outcome)
+        if not waiting:
+            self.partition.watchers.pop(self, None)
+
+    def _refuse_late(self, now: Instant) -> None:
+        """Nothing is undone: what was written may be committed yet."""
+        waiting = self._waiting
+        while waiting and waiting[0].due_ms <= now.mono_ms:
+            outcome = waiting.popleft().outcome
+            outcome.failed = None
+            _fail(outcome, Refused(Error.COORDINATOR_NOT_AVAILABLE, "Not all replicas have it yet."))
         if not waiting:
             self.partition.watchers.pop(self, None)
 
@@ -278,7 +332,7 @@ class Shard:
         """This broker does not lead the partition any more, or can not serve it."""
         self.state = ShardState.OVER
         self.partition.watchers.pop(self, None)
-        waiting = [outcome for _, outcome in self._waiting] + self._gathered
+        waiting = [each.outcome for each in self._waiting] + self._gathered
         self._waiting.clear()
         self._gathered, self._gathered_count = [], 0
         self.machine.abandon()
@@ -289,8 +343,9 @@ class Shard:
     def check(self) -> None:
         self.machine.check()
         self.machine.deadlines.check()
-        ends = [end for end, _ in self._waiting]
-        assert ends == sorted(ends)
+        for earlier, later in pairwise(self._waiting):
+            assert earlier.end <= later.end
+            assert earlier.due_ms <= later.due_ms
         assert not self._waiting or self in self.partition.watchers
         assert len({outcome.gathers for outcome in self._gathered} - {None}) <= 1, "one kind gathers at a time"
         assert self._gathered_count == sum(len(outcome.records) or 1 for outcome in self._gathered)

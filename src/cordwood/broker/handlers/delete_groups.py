@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
 from cordwood.broker.handlers.each_group import ask_each
-from cordwood.coordinator.outcome import Caller, Outcome, answer
+from cordwood.coordinator.outcome import Caller, Outcome
 from cordwood.errors import Error, Refused
 from cordwood.group import offsets
 from cordwood.group.state import GroupState
@@ -18,7 +18,8 @@ def handle(broker: "Broker", call: Call, request: DeleteGroupsRequest) -> None:
     names = list(dict.fromkeys(request.groups_names))
 
     def delete(state: GroupState, caller: Caller, index: int) -> Outcome:
-        return answer(caller, Error.NONE, *offsets.delete_group(state, names[index]))
+        # The group's own records come last: if the rest can not be written it is there to be deleted again.
+        return Outcome(offsets.delete_group(state, names[index]), [(caller, Error.NONE)], splits=True)
 
     def gathered(answers: list[object | Refused]) -> DeleteGroupsResponse:
         return DeleteGroupsResponse(results=[_result(*pair) for pair in zip(names, answers, strict=True)])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cordwood.broker.connection import Call
 from cordwood.broker.handlers.each_group import ask_each
 from cordwood.coordinator.outcome import Caller, Outcome, answer
-from cordwood.errors import Refused
+from cordwood.errors import Error, Refused
 from cordwood.group import offsets
 from cordwood.group.state import GroupState
 from cordwood.ids import NO_OFFSET
@@ -75,6 +75,8 @@ def _answered(group: OffsetFetchRequestGroup, found: object | Refused, version: 
     if isinstance(found, OffsetFetchResponseGroup):
         return found
     assert isinstance(found, Refused)
+    if found.error is Error.COORDINATOR_NOT_AVAILABLE:
+        found = Refused(Error.NOT_COORDINATOR, found.message)  # old consumers do not know the other one here
     topics = [_refused(topic, found) for topic in group.topics or ()] if version < GROUP_ERROR_SINCE else []
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=found.error)
 

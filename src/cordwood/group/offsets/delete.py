@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cordwood.coordinator.outcome import Caller, Outcome, StateRecord, answer
+from cordwood.coordinator.outcome import Caller, Outcome, StateRecord
 from cordwood.errors import Error, Refused
 from cordwood.group.groups import Group
 from cordwood.group.state import GroupState
@@ -33,7 +33,7 @@ def delete(state: GroupState, request: OffsetDeleteRequest, caller: Caller, now:
             answered.partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=error))
             if not error and _is_there(state, request.group_id, topic.name, index):
                 keys[OffsetCommitKey(request.group_id, topic.name, index)] = None
-    return answer(caller, response, *(StateRecord(key, None) for key in keys))
+    return Outcome([StateRecord(key, None) for key in keys], [(caller, response)], splits=True)
 
 
 def _look_at(state: GroupState, group: Group, topic: OffsetDeleteRequestTopic) -> Iterator[tuple[int, Error]]:
