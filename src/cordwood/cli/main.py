@@ -18,6 +18,7 @@ from cordwood.errors import CordwoodError
 COMMANDS = {
     "serve": "run a broker",
     "cluster": "run several brokers on this machine, and see how a cluster is",
+    "zookeeper": "run the ZooKeeper that a cluster shares",
     "topics": "create, list, describe, move and delete topics",
     "groups": "list, describe, reset and delete consumer groups",
     "produce": "send lines of standard input to a topic",
