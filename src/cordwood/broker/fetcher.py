@@ -142,7 +142,8 @@ class Fetcher:
             replica_state=FetchRequestReplicaState(
                 replica_id=broker.node, replica_epoch=broker.image.broker_epoch(broker.node)
             ),
-            max_wait_ms=config.replica_fetch_wait_max_ms,
+            # A session begins with its first answer: that must not wait, what comes next may be urgent.
+            max_wait_ms=config.replica_fetch_wait_max_ms if self._session_epoch else 0,
             min_bytes=config.replica_fetch_min_bytes,
             max_bytes=config.replica_fetch_response_max_bytes,
             session_id=self._session_id,

@@ -32,7 +32,8 @@ class InSync:
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
-        self._wanted: dict[Partition, None] = {}
+        self._wanted: dict[Partition, frozenset[NodeId]] = {}
+        """What is to be proposed, with those who must go."""
         self._rest_until_ms = 0
         self._end_of_event: Waiter | None = None
 
@@ -77,7 +78,9 @@ class InSync:
 
     def reconsider(self, partition: Partition) -> None:
         """Something has changed for a partition: who could not come in before may now be able to."""
-        if partition.leading and not partition.proposing and (partition.let_in() or _has_lost(partition)):
+        if not partition.leading or partition.proposing:
+            return
+        if partition.let_in(self._broker.now.mono_ms) or _has_lost(partition):
             self._want(partition)
 
     def _led(self) -> list[Partition]:
@@ -85,13 +88,14 @@ class InSync:
 
     def _look_for_laggards(self, now: Instant) -> None:
         for partition in self._led():
-            if partition.leading and not partition.proposing and partition.lagging(now.mono_ms):
-                self._want(partition)
+            lagging = partition.lagging(now.mono_ms)
+            if lagging and partition.leading and not partition.proposing:
+                self._want(partition, frozenset(lagging))
 
     # ------------------------------------------------------------------ proposals
 
-    def _want(self, partition: Partition) -> None:
-        self._wanted[partition] = None
+    def _want(self, partition: Partition, leaving: frozenset[NodeId] = frozenset()) -> None:
+        self._wanted[partition] = leaving | self._wanted.get(partition, frozenset())
         self._at_the_end_of_the_event()
 
     def _at_the_end_of_the_event(self) -> None:
@@ -102,26 +106,27 @@ class InSync:
         now_ms = self._broker.now.mono_ms
         if now_ms < self._rest_until_ms:
             return  # ``_rested`` comes back to it
-        wanted, self._wanted = list(self._wanted), {}
+        wanted, self._wanted = list(self._wanted.items()), {}
         for first in range(0, len(wanted), STATES_MAX):
-            self._propose_some(wanted[first : first + STATES_MAX])
+            self._propose_some(dict(wanted[first : first + STATES_MAX]))
 
     def _rested(self, _: Instant) -> None:
         self._at_the_end_of_the_event()
 
-    def _propose_some(self, partitions: Sequence[Partition]) -> None:
-        epochs = {partition: partition.leader_epoch for partition in partitions}
-        for partition in partitions:
+    def _propose_some(self, wanted: dict[Partition, frozenset[NodeId]]) -> None:
+        epochs = {partition: partition.leader_epoch for partition in wanted}
+        for partition in wanted:
             partition.proposing = True
-        self._broker.propose(partial(self._plan, epochs), partial(self._done, epochs))
+        self._broker.propose(partial(self._plan, wanted, epochs), partial(self._done, epochs))
 
-    def _plan(self, epochs: dict[Partition, int]) -> list[StoreOp]:
+    def _plan(self, wanted: dict[Partition, frozenset[NodeId]], epochs: dict[Partition, int]) -> list[StoreOp]:
         image = self._broker.image
         operations: list[StoreOp] = []
         joining: dict[NodeId, int] = {}
-        for partition, epoch in epochs.items():
+        for partition, leaving in wanted.items():
+            epoch = epochs[partition]
             if partition.leading and partition.leader_epoch == epoch and not partition.gone:
-                isr = self._in_sync(partition, joining)
+                isr = self._in_sync(partition, leaving, joining)
                 if isr is not None:
                     state = State(partition.node, epoch, isr)
                     operations.append(write_state(image, partition.name.topic, partition.name.partition, state))
@@ -130,14 +135,15 @@ class InSync:
         # Whoever comes in is the one that has fetched: still in the same life (KIP-903).
         return [*same_topics(image), *(same_life(image, *entry) for entry in joining.items()), *operations]
 
-    def _in_sync(self, partition: Partition, joining: dict[NodeId, int]) -> tuple[NodeId, ...] | None:
+    def _in_sync(
+        self, partition: Partition, leaving: frozenset[NodeId], joining: dict[NodeId, int]
+    ) -> tuple[NodeId, ...] | None:
         """Who should be in sync; None if it is so already, and nothing is uncertain."""
-        lagging = set(partition.lagging(self._broker.now.mono_ms))
-        isr = [node for node in partition.isr if node not in lagging]
+        isr = [node for node in partition.isr if node not in leaving]
         uncertain = False
         for node, follower in partition.followers.items():
             uncertain |= follower.joining
-            if follower.joining and follower.eligible and node not in lagging and node not in isr:
+            if follower.joining and follower.eligible and node not in leaving and node not in isr:
                 isr.append(node)
                 joining[node] = self._broker.image.broker_epoch(node)
         if tuple(isr) == partition.isr and not uncertain:

@@ -288,18 +288,23 @@ class Partition:
         follower = self.followers[node]
         follower.fetched(offset, start_offset, epoch=epoch, leader_end=self.log.end_offset, now_ms=now_ms)
         follower.eligible = eligible
-        joins = self._joins(follower)
+        joins = self._joins(follower, now_ms)
         self.advance(now_ms)
         if self.start_watchers:
             self.start_moved()
         return joins
 
-    def let_in(self) -> bool:
-        """Is any follower to be proposed as an in-sync replica?"""
-        return bool([node for node, follower in self.followers.items() if self._joins(follower)])
+    def let_in(self, now_ms: int) -> bool:
+        """Is any follower to be proposed as an in-sync replica, that could not be when it last fetched?"""
+        end = self.log.end_offset
+        joined = False
+        for follower in self.followers.values():
+            if follower.is_caught_up(end, now_ms, self.lag_max_ms) and self._joins(follower, now_ms):
+                joined = True
+        return joined
 
-    def _joins(self, follower: Follower) -> bool:
-        """May it? Then it counts from now on.
+    def _joins(self, follower: Follower, now_ms: int) -> bool:
+        """May it? Then it counts from now on, and has some time to catch up wholly.
 
         It must have what is committed, and all that earlier leaders left: some of that may be committed, too.
         """
@@ -313,6 +318,7 @@ class Partition:
         )
         if joins:
             follower.joining = follower.counts = True
+            follower.caught_up_ms = now_ms
         return joins
 
     def lagging(self, now_ms: int) -> list[NodeId]:
