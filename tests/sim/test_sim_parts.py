@@ -10,7 +10,7 @@ from cordwood.record.build import build_values
 from cordwood.sim.clock import MONO_START_MS, WALL_START_MS, SimClock
 from cordwood.sim.disk import SimDisk
 from cordwood.sim.history import Stored, dump
-from cordwood.sim.network import Frames, Link, Network
+from cordwood.sim.network import BROKER, Frames, Link, Network
 from cordwood.sim.trace import Trace
 
 
@@ -69,8 +69,9 @@ def test_a_trace_has_time_and_names_and_no_debugging() -> None:
     shown: list[str] = []
     trace = Trace(SimClock(Random(1)), shown.append)
     trace.line("who", "does what")
-    trace.warning("%s is %d", "it", 5)
-    trace.debug("nobody cares")
+    voice = trace.voice("broker")
+    voice.warning("%s is %d", "it", 5)
+    voice.debug("nobody cares")
     assert trace.lines == shown == ["    1000 who          does what", "    1000 broker       it is 5"]
 
 
@@ -81,7 +82,7 @@ def connected(seed: int) -> tuple[SimClock, Network, Link, Ear, Ear]:
     clock = SimClock(Random(seed))
     network = Network(clock, Random(seed))
     client, server = Ear(), Ear()
-    network.listener = lambda link: link.up.attach(server)
+    network.listeners[BROKER] = lambda link: link.up.attach(server)
     return clock, network, network.connect(client, "host"), client, server
 
 
@@ -134,7 +135,7 @@ def test_a_silent_connection_tells_nobody() -> None:
 
 def test_nobody_listens() -> None:
     clock, network, _, client, _ = connected(1)
-    network.listener = None
+    network.listeners.clear()
     run(clock)
     assert client.losses == 1
 

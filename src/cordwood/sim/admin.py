@@ -42,6 +42,7 @@ class Admin:
         self._around = around
         self._to_create = dict(topics)
         self._left = changes
+        self._replicas = min(len(around.addresses), 3)
         self._caller = Caller(around, "admin", self._go_on)
         self.possible: dict[str, set[bool]] = {name: {False} for name in NAMES}
         """Whether a topic exists, as far as is known: both, after an answer that never came."""
@@ -85,7 +86,7 @@ class Admin:
         topic = CreateTopicsRequestTopic(
             name=name,
             num_partitions=partitions,
-            replication_factor=1,
+            replication_factor=self._replicas,
             configs=[CreateTopicsRequestConfig(name=key, value=value) for key, value in config.items()],
         )
         self._caller.ask(
@@ -119,7 +120,7 @@ class Admin:
     def _learn(self, name: str, error: int, *, then: bool, otherwise: Mapping[Error, bool]) -> None:
         if error == Error.NONE:
             self.possible[name] = {then}
-        elif error in otherwise:
+        elif error in otherwise and not self._around.clustered:  # one of several may not have heard of it yet
             self.possible[name] = {otherwise[Error(error)]}
 
     def _grow(self, name: str) -> None:

@@ -20,14 +20,14 @@ def violations(history: History) -> list[str]:
     """Every breach, in words. An empty list is a good run."""
     return [
         *history.complaints,
-        *_producer_ids(history),
+        *producer_id_rules(history),
         *(text for number in range(len(history.eras)) for text in _era(history, number)),
         *(text for acknowledged in history.acknowledged for text in _acknowledged(history, acknowledged)),
         *(text for reading in history.readings for text in _reading(history, reading)),
     ]
 
 
-def _producer_ids(history: History) -> Iterator[str]:
+def producer_id_rules(history: History) -> Iterator[str]:
     for producer_id, count in Counter(history.producer_ids).items():
         if count > 1:
             yield f"producer id {producer_id} was given {count} times"
@@ -36,12 +36,12 @@ def _producer_ids(history: History) -> Iterator[str]:
 def _era(history: History, number: int) -> Iterator[str]:
     era = history.eras[number]
     for partition, log in era.logs.items():
-        yield from _log(history, partition, log)
+        yield from log_rules(history, partition, log)
         if number:
             yield from _kept(history.eras[number - 1], era, partition)
 
 
-def _log(history: History, partition: TopicPartition, log: LogDump) -> Iterator[str]:
+def log_rules(history: History, partition: TopicPartition, log: LogDump) -> Iterator[str]:
     offsets = [record.offset for record in log]
     if offsets != list(range(len(log))):
         yield f"{partition}: the log's offsets are not dense from 0: {_around_gap(offsets)}"

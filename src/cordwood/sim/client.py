@@ -2,7 +2,7 @@
 machines: ``producer``, ``consumer``, ``admin``."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
@@ -10,7 +10,7 @@ from typing import TypeVar
 from cordwood.ports import FileSlice
 from cordwood.sim.clock import SimClock
 from cordwood.sim.history import History
-from cordwood.sim.network import Frames, Link, Network
+from cordwood.sim.network import BROKER, Address, Frames, Link, Network
 from cordwood.sim.trace import Trace
 from cordwood.wire.frame import api_of, read_correlation_id, read_response, request_frame
 
@@ -31,6 +31,13 @@ class Surroundings:
     history: History
     on_acknowledged: Callable[[], None] = field(default=lambda: None)
     """Called when a producer has been told that a batch is safe: the worst moment to lose it."""
+    addresses: Sequence[Address] = (BROKER,)
+    """Where brokers are."""
+
+    @property
+    def clustered(self) -> bool:
+        """Are there several brokers, so that one must be asked for the right one?"""
+        return len(self.addresses) > 1
 
 
 @dataclass(slots=True)
@@ -44,13 +51,17 @@ class InFlight:
 
 
 class Caller:
-    """A connection to the broker that comes back. Whoever owns it hears of a new one by *on_connect*."""
+    """A connection to a broker that comes back. Whoever owns it hears of a new one by *on_connect*.
+
+    Of several brokers it is any one, unless the owner wants to ``move`` to a certain one.
+    """
 
     def __init__(self, around: Surroundings, name: str, on_connect: Callable[[], None]) -> None:
         self._around = around
         self.name = name
         self._on_connect = on_connect
         self._link: Link | None = None
+        self._wanted: Address | None = None
         self._frames = Frames()
         self._in_flight: deque[InFlight] = deque()
         self._count = 0
@@ -60,8 +71,18 @@ class Caller:
 
     def connect(self) -> None:
         self._frames = Frames()
-        self._link = self._around.network.connect(self, self.name)
+        addresses = self._around.addresses
+        address = self._wanted or (self._around.random.choice(addresses) if len(addresses) > 1 else addresses[0])
+        self._link = self._around.network.connect(self, self.name, address)
         self._on_connect()
+
+    def move(self, address: Address | None) -> bool:
+        """Be connected to this broker, or (None) to any. Is it another one than now?"""
+        self._wanted = address
+        if self._link is None or self._link.address == address:
+            return False
+        self.drop("it wants another broker")
+        return True
 
     def ask(self, request: object, version: int, cls: type[R], on_answer: Callable[[R], None]) -> None:
         """Send a request. The answer, if it comes on this connection, goes to *on_answer*."""
@@ -80,13 +101,14 @@ class Caller:
 
     def _give_up(self, number: int) -> None:
         if any(request.correlation_id == number for request in self._in_flight):
+            self._wanted = None
             self.drop("no answer in time")
 
     def drop(self, reason: str) -> None:
         """Break the connection; what was in flight may have happened or not."""
         if self._link is not None:
             self._around.trace.line(self.name, f"drops its connection: {reason}")
-            self._link.cut()
+            self._link.cut(self.name)
 
     def received(self, data: bytes, /) -> None:
         for frame in self._frames.feed(data):
@@ -98,6 +120,8 @@ class Caller:
             request.on_answer(read_response(request.response, request.version, view))
 
     def lost(self) -> None:
+        if self._link is not None and self._link.is_refused:
+            self._wanted = None
         self._link = None
         self._in_flight.clear()
         delay_ms = self._around.random.randint(1, RECONNECT_MAX_MS)

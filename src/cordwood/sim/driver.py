@@ -3,13 +3,17 @@
 The counterpart of ``run/driver``, with the same promises: metadata is written in order, syncs and removals happen in
 order, bytes of a connection are sent in order, and nothing else is ordered. A driver belongs to one life; what it had
 under way when that ended never happens, or has happened and nobody hears of it.
+
+A process can be paused. What happens meanwhile it sees when it goes on, all at once, in the order in which it happened.
 """
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
-from typing import assert_never
+from typing import Protocol, assert_never
+from uuid import UUID
 
 from cordwood.broker.connection import Connection, Peer
 from cordwood.effects import (
@@ -27,11 +31,12 @@ from cordwood.effects import (
     WriteMetadata,
 )
 from cordwood.errors import CordwoodError, CorruptData, StorageError, StoreConflict
-from cordwood.ids import ConnectionId
-from cordwood.ports import Chunk, FileSlice
+from cordwood.ids import ConnectionId, LinkId
+from cordwood.ports import Chunk, FileSlice, LinkLoss, Logger, MetadataStore
 from cordwood.sim.clock import SimClock
 from cordwood.sim.disk import SimDisk
-from cordwood.sim.network import Frames, Link, Network
+from cordwood.sim.links import Links
+from cordwood.sim.network import BROKER, Address, Frames, Link, Network
 from cordwood.sim.node import open_broker
 from cordwood.sim.store import SimStore
 from cordwood.sim.trace import Trace
@@ -42,6 +47,7 @@ RESULT_DELAY_MAX_MS = 10
 SEND_DELAY_MAX_MS = 5
 TIMER_LATE_MAX_MS = 3
 LINGER_MAX_MS = 1
+DIRECTORY_ID = UUID(int=1)
 
 Event = Callable[..., list[Effect]]
 
@@ -66,6 +72,26 @@ class Machine:
     random: Random
     trace: Trace
     odds: Odds
+    address: Address = BROKER
+    directory_id: UUID = DIRECTORY_ID
+    boot_id: str = ""
+
+    @property
+    def host(self) -> str:
+        return self.address[0]
+
+    @property
+    def logger(self) -> Logger:
+        return self.trace.voice(self.host)
+
+
+class SharedMetadata(MetadataStore, Protocol):
+    """A broker's session with a store that it shares."""
+
+    def start(self, driver: "Driver", /) -> None:
+        """From now on there is somebody to be told."""
+
+    def write(self, write: WriteMetadata, /) -> None: ...
 
 
 class ClientEnd:
@@ -80,17 +106,18 @@ class ClientEnd:
 
     def received(self, data: bytes, /) -> None:
         for frame in self._frames.feed(data):
-            self._driver.frame(self, frame)
+            self._driver.when_running(partial(self._driver.frame, self, frame))
 
     def lost(self) -> None:
-        self._driver.lost(self)
+        self._driver.when_running(partial(self._driver.lost, self))
 
 
 class Driver:
     """One broker from its start to its end."""
 
-    def __init__(self, machine: Machine, static: Mapping[str, str]) -> None:
+    def __init__(self, machine: Machine, static: Mapping[str, str], session: SharedMetadata | None = None) -> None:
         self._machine = machine
+        self._session = session
         self._clock = machine.clock
         self._random = machine.random
         self._ends: dict[ConnectionId, ClientEnd] = {}
@@ -99,50 +126,103 @@ class Driver:
         self._store_results: deque[Callable[[], None]] = deque()
         self._disk_results: deque[Callable[[], None]] = deque()
         self._timer_ms: int | None = None
+        self._links = Links(machine.network, machine.host, self)
+        self._backlog: deque[Callable[[], None]] = deque()
         self.alive = True
+        self.paused = False
+        self.acted = False
+        """Has the broker done anything? Whoever wants to know sets it back."""
         self.failure: str | None = None
         """Why the broker stopped by itself: its disk failed where it can not go on without it."""
         self.broker = open_broker(
             static=static,
             disk=machine.disk,
-            store=machine.store,
+            store=session or machine.store,
             entropy=machine.random,
-            logger=machine.trace,
+            logger=machine.logger,
             now=machine.clock.now,
+            directory_id=machine.directory_id,
+            boot_id=machine.boot_id,
         )
 
     def start(self) -> None:
-        self._act(self.broker.start)
-        self._machine.network.listener = self._accept
+        if self._session is not None:
+            self._session.start(self)
+        self.act(self.broker.start)
+        self._machine.network.listeners[self._machine.address] = self._accept
 
     def end(self) -> None:
         """The process is gone, one way or another."""
         self.alive = False
-        self._machine.network.listener = None
-        self._machine.network.cut_all()
+        self._backlog.clear()
+        self._machine.network.listeners.pop(self._machine.address, None)
+        self._machine.network.cut_all(self._machine.host)
+
+    # ------------------------------------------------------------------ pauses
+
+    def pause(self) -> None:
+        """Do nothing, see nothing. Whoever connects meanwhile believes that somebody is there."""
+        self.paused = True
+
+    def resume(self) -> None:
+        if self.paused:
+            self.paused = False
+            self._catch_up()
+
+    def when_running(self, action: Callable[[], None]) -> None:
+        """Do it now, or after all that has happened since the process was paused; or never, if it is gone."""
+        if not self.alive:
+            return
+        if self.paused or self._backlog:
+            self._backlog.append(action)
+        else:
+            action()
+
+    def _catch_up(self) -> None:
+        if self.alive and not self.paused and self._backlog:
+            self._backlog[0]()
+            if self._backlog:
+                self._backlog.popleft()
+            self._clock.after(0, f"the {self._machine.host} catches up", self._catch_up)
 
     # ------------------------------------------------------------------ events
 
     def _accept(self, link: Link) -> None:
-        peer = Peer(link.host, 40_000 + link.number, "broker", 9092)
+        self.when_running(lambda: self._welcome(link))
+
+    def _welcome(self, link: Link) -> None:
+        if not link.is_open:
+            return
+        peer = Peer(link.host, 40_000 + link.number, *self._machine.address)
         connection = self.broker.connected(ConnectionId(link.number), peer, self._clock.now)
         if connection is None:
-            link.cut()
+            link.cut(self._machine.host)
             return
         end = self._ends[connection.id] = ClientEnd(self, link, connection)
         link.up.attach(end)
 
     def frame(self, end: ClientEnd, frame: bytearray) -> None:
-        if self.alive and not end.connection.closed:
-            self._act(self.broker.received, end.connection, memoryview(frame))
+        if not end.connection.closed:
+            self.act(self.broker.received, end.connection, memoryview(frame))
             frame[:] = b"\xee" * len(frame)  # it was lent: nobody may still look at it
 
-    def lost(self, end: ClientEnd) -> None:
-        if self.alive and self._ends.pop(end.connection.id, None) is not None:
-            self._act(self.broker.disconnected, end.connection)
+    def link_up(self, link: LinkId) -> None:
+        self.act(self.broker.link_up, link)
 
-    def _act(self, event: Event, *arguments: object) -> None:
+    def link_received(self, link: LinkId, frame: bytearray) -> None:
+        self.act(self.broker.link_received, link, memoryview(frame))
+        frame[:] = b"\xee" * len(frame)
+
+    def link_lost(self, link: LinkId, loss: LinkLoss, reason: str) -> None:
+        self.act(self.broker.link_lost, link, loss, reason)
+
+    def lost(self, end: ClientEnd) -> None:
+        if self._ends.pop(end.connection.id, None) is not None:
+            self.act(self.broker.disconnected, end.connection)
+
+    def act(self, event: Event, *arguments: object) -> None:
         """Give the broker an event and do what it asks for."""
+        self.acted = True
         try:
             effects = event(*arguments, self._clock.now)
         except StorageError as error:
@@ -166,37 +246,40 @@ class Driver:
             case Close(connection, reason):
                 self._close(connection, reason)
             case WriteMetadata():
-                self._writes.append(effect)
-                self._later(STORE_DELAY_MAX_MS, "the store works", self._write)
+                self._submit(effect)
             case Sync() | Remove():
                 self._disk_work.append(effect)
-                self._later(DISK_DELAY_MAX_MS, "the disk works", self._work)
+                self.later(DISK_DELAY_MAX_MS, "the disk works", self._work)
             case Compact():
-                self._later(DISK_DELAY_MAX_MS, "compaction works", lambda: self._compact(effect))
+                self.later(DISK_DELAY_MAX_MS, "compaction works", lambda: self._compact(effect))
             case Linger():
-                self._later(LINGER_MAX_MS, "what has arrived has come in", lambda: self._act(self.broker.lingered))
+                self.later(LINGER_MAX_MS, "what has arrived has come in", lambda: self.act(self.broker.lingered))
             case PurgeChanges():
-                pass  # a store of one broker keeps none
-            case Dial() | Transmit() | HangUp():
-                raise NotImplementedError("links to other brokers")
+                (self._session or self._machine.store).purge()
+            case Dial():
+                self._links.dial(effect)
+            case Transmit(link, chunks):
+                self._links.transmit(link, chunks)
+            case HangUp(link):
+                self._links.hang_up(link)
             case _:
                 assert_never(effect)
 
-    def _later(self, delay_max_ms: int, what: str, action: Callable[[], None]) -> None:
-        self._clock.after(self._random.randint(0, delay_max_ms), what, lambda: action() if self.alive else None)
+    def later(self, delay_max_ms: int, what: str, action: Callable[[], None]) -> None:
+        self._clock.after(self._random.randint(0, delay_max_ms), what, lambda: self.when_running(action))
 
     def _send(self, connection: ConnectionId, chunks: Sequence[Chunk]) -> None:
         end = self._ends.get(connection)
         if end is not None:
             end.outbox.append(chunks)
-            self._later(SEND_DELAY_MAX_MS, f"an answer on connection {connection}", lambda: _flush(end))
+            self.later(SEND_DELAY_MAX_MS, f"an answer on connection {connection}", lambda: _flush(end))
 
     def _close(self, connection: ConnectionId, reason: str) -> None:
         end = self._ends.pop(connection, None)
         if end is not None:
-            self._machine.trace.line("broker", f"closes connection {connection}: {reason}")
-            end.link.cut()
-            self._act(self.broker.disconnected, end.connection)
+            self._machine.trace.line(self._machine.host, f"closes connection {connection}: {reason}")
+            end.link.cut(self._machine.host)
+            self.act(self.broker.disconnected, end.connection)
 
     def _set_timer(self) -> None:
         deadline_ms = self.broker.next_deadline()
@@ -204,14 +287,21 @@ class Driver:
             return
         self._timer_ms = deadline_ms
         delay_ms = max(deadline_ms - self._clock.now.mono_ms, 0) + self._random.randint(0, TIMER_LATE_MAX_MS)
-        self._clock.after(delay_ms, "a timer", lambda: self._tick(deadline_ms))
+        self._clock.after(delay_ms, "a timer", lambda: self.when_running(lambda: self._tick(deadline_ms)))
 
     def _tick(self, deadline_ms: int) -> None:
-        if self.alive and self._timer_ms == deadline_ms:
+        if self._timer_ms == deadline_ms:
             self._timer_ms = None
-            self._act(self.broker.tick)
+            self.act(self.broker.tick)
 
     # ------------------------------------------------------------------ the store and the disk
+
+    def _submit(self, write: WriteMetadata) -> None:
+        if self._session is not None:
+            self._session.write(write)
+            return
+        self._writes.append(write)
+        self.later(STORE_DELAY_MAX_MS, "the store works", self._write)
 
     def _write(self) -> None:
         write, odds = self._writes.popleft(), self._machine.odds
@@ -255,12 +345,12 @@ class Driver:
             self._machine.trace.line("disk", f"compaction {effect.token} fails: {error}")
             self._hand_back(self._disk_results, self.broker.compacted, effect.token, error)
         else:
-            self._later(DISK_DELAY_MAX_MS, "compaction works", lambda: self._compact(effect))
+            self.later(DISK_DELAY_MAX_MS, "compaction works", lambda: self._compact(effect))
 
     def _hand_back(self, results: deque[Callable[[], None]], event: Event, *arguments: object) -> None:
         """Tell the broker in a while what was done, in the order in which it was done. Much may happen before."""
-        results.append(lambda: self._act(event, *arguments))
-        self._later(RESULT_DELAY_MAX_MS, "a result comes back", lambda: results.popleft()())
+        results.append(lambda: self.act(event, *arguments))
+        self.later(RESULT_DELAY_MAX_MS, "a result comes back", lambda: results.popleft()())
 
     def _remove(self, work: Remove) -> None:
         if self._random.random() < self._machine.odds.removal_failure:

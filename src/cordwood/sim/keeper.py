@@ -13,7 +13,15 @@ from cordwood.log.log import Log
 from cordwood.record.batch import Codec, batches
 from cordwood.record.build import Record, build, records
 from cordwood.sim.client import Caller, Surroundings
-from cordwood.wire.messages import ProduceRequest, ProduceRequestPartition, ProduceRequestTopic, ProduceResponse
+from cordwood.wire.messages import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    ProduceRequest,
+    ProduceRequestPartition,
+    ProduceRequestTopic,
+    ProduceResponse,
+)
 
 TABLE = TopicPartition(TopicName("table"), 0)
 
@@ -34,7 +42,7 @@ class Keeper:
 
     def __init__(self, around: Surroundings, *, batches: int) -> None:
         self._around = around
-        self._caller = Caller(around, "keeper", self._go_on)
+        self._caller = Caller(around, "keeper", self._find if around.clustered else self._go_on)
         self._left = batches
         self._sent: set[tuple[bytes | None, bytes | None]] = set()
         self._told: dict[bytes | None, Told] = {}
@@ -51,6 +59,18 @@ class Keeper:
 
     def _pause(self) -> None:
         self._around.clock.after(self._around.random.randint(1, PAUSE_MAX_MS), "keeper goes on", self._go_on)
+
+    def _find(self) -> None:
+        """Ask who leads the table."""
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=TABLE.topic)], allow_auto_topic_creation=False)
+        self._caller.ask(request, 12, MetadataResponse, self._found)
+
+    def _found(self, response: MetadataResponse) -> None:
+        (topic,) = response.topics
+        leader = topic.partitions[TABLE.partition].leader_id if topic.partitions else -1
+        address = next(((broker.host, broker.port) for broker in response.brokers if broker.node_id == leader), None)
+        if not self._caller.move(address):
+            self._pause()
 
     def _go_on(self) -> None:
         if self._caller.is_connected and not len(self._caller) and self._left:
@@ -84,6 +104,8 @@ class Keeper:
             self._around.on_acknowledged()
         elif answer.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
             self._left += 1  # not made yet
+        elif answer.error_code == Error.NOT_LEADER_OR_FOLLOWER:
+            self._caller.move(None)
         self._pause()
 
     # ------------------------------------------------------------------ judging

@@ -31,6 +31,7 @@ GROUP = "readers"
 PAUSE_MAX_MS = 250
 LEAVING_ODDS = 0.02
 COMMITTING_ODDS = 0.5
+ELSEWHERE = (Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE)
 START_AGAIN = (Error.FENCED_MEMBER_EPOCH, Error.UNKNOWN_MEMBER_ID, Error.GROUP_ID_NOT_FOUND, Error.STALE_MEMBER_EPOCH)
 
 Partition = tuple[UUID, int]
@@ -104,9 +105,13 @@ class Member:
 
     def _connected(self) -> None:
         self._is_full = True
-        self._caller.ask(
-            FindCoordinatorRequest(coordinator_keys=[GROUP]), 4, FindCoordinatorResponse, lambda _: self._pause()
-        )
+        self._caller.ask(FindCoordinatorRequest(coordinator_keys=[GROUP]), 4, FindCoordinatorResponse, self._found)
+
+    def _found(self, response: FindCoordinatorResponse) -> None:
+        (found,) = response.coordinators
+        address = None if found.error_code else (found.host, found.port)
+        if not (self._around.clustered and self._caller.move(address)):
+            self._pause()
 
     def _pause(self) -> None:
         self._around.clock.after(self._around.random.randint(1, PAUSE_MAX_MS), f"{self._name} goes on", self._go_on)
@@ -162,6 +167,7 @@ class Member:
             self.begin_anew()
             return
         if response.error_code:
+            self._go_elsewhere(response.error_code)
             return  # the coordinator is not ready, or its disk failed
         if response.member_epoch < self._epoch:
             self._around.history.complain(f"group: {self._name} went from epoch {self._epoch} to another before it")
@@ -213,7 +219,13 @@ class Member:
             self._shared.told[partition] = offset
         elif error in START_AGAIN:
             self._is_full = True
+        else:
+            self._go_elsewhere(error)
         self._pause()
+
+    def _go_elsewhere(self, error: int) -> None:
+        if error in ELSEWHERE:
+            self._caller.move(None)
 
     def _look_up(self, partition: Partition) -> None:
         topic = OffsetFetchRequestGroupTopic(topic_id=partition[0], partition_indexes=[partition[1]])

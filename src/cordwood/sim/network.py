@@ -2,6 +2,10 @@
 
 What is written arrives in pieces of any size after any delay. When a connection breaks, what was on its way is lost in
 both directions, and each end hears of it at a time of its own.
+
+Hosts may be cut off from each other, in both directions or in one. Then nothing arrives, not even the end of a
+connection; when the road is open again, what was sent arrives, and who holds the end of a dead connection hears of it.
+A host without power is cut off from everybody.
 """
 
 from collections import deque
@@ -13,6 +17,13 @@ from typing import Protocol
 from cordwood.sim.clock import SimClock
 
 DELAY_MAX_MS = 20
+RESEND_MAX_MS = 400
+
+Address = tuple[str, int]
+"""A host and a port."""
+
+BROKER: Address = ("broker", 9092)
+"""Where a broker listens that is alone in its world."""
 
 
 class End(Protocol):
@@ -23,13 +34,29 @@ class End(Protocol):
     def lost(self) -> None: ...
 
 
+class Roads:
+    """Which host reaches which."""
+
+    def __init__(self) -> None:
+        self.blocked: set[tuple[str, str]] = set()
+        self.dark: set[str] = set()
+        """Hosts without power."""
+
+    def is_open(self, source: str, target: str) -> bool:
+        return (source, target) not in self.blocked and source not in self.dark and target not in self.dark
+
+    def is_open_both_ways(self, one: str, other: str) -> bool:
+        return self.is_open(one, other) and self.is_open(other, one)
+
+
 class Pipe:
     """One direction of a connection."""
 
-    def __init__(self, clock: SimClock, random: Random, name: str) -> None:
+    def __init__(self, clock: SimClock, random: Random, name: str, is_passable: Callable[[], bool]) -> None:
         self._clock = clock
         self._random = random
         self._name = name
+        self._is_passable = is_passable
         self._on_its_way: deque[bytes] = deque()
         self.reader: End | None = None
         self.is_silent = False
@@ -44,12 +71,16 @@ class Pipe:
     def attach(self, reader: End) -> None:
         """Read from now on. What came before there was a reader comes now."""
         self.reader = reader
+        self.flow()
+
+    def flow(self) -> None:
+        """What was held up comes now."""
         for piece in self._on_its_way:
             self._clock.after(0, f"{len(piece)} bytes to {self._name}", self._deliver)
 
     def _deliver(self) -> None:
         """Give the reader the oldest piece: which delivery was meant for which piece does not matter."""
-        if self._on_its_way and self.reader is not None and not self.is_silent:
+        if self._on_its_way and self.reader is not None and not self.is_silent and self._is_passable():
             self.reader.received(self._on_its_way.popleft())
 
     def cut(self) -> None:
@@ -60,55 +91,117 @@ class Pipe:
 class Link:
     """A connection: a pipe to the broker and one back."""
 
-    def __init__(self, clock: SimClock, random: Random, number: int, host: str) -> None:
+    def __init__(
+        self,
+        clock: SimClock,
+        random: Random,
+        number: int,
+        host: str,
+        address: Address = BROKER,
+        roads: Roads | None = None,
+    ) -> None:
         self._clock = clock
         self._random = random
+        self._roads = roads = roads or Roads()
         self.number = number
         self.host = host
-        self.up = Pipe(clock, random, f"the broker on connection {number}")
-        self.down = Pipe(clock, random, f"{host} on connection {number}")
+        self.address = address
+        server = address[0]
+        self.up = Pipe(clock, random, f"the {server} on connection {number}", lambda: roads.is_open(host, server))
+        self.down = Pipe(clock, random, f"{host} on connection {number}", lambda: roads.is_open(server, host))
         self.is_open = True
+        self.is_refused = False
+        """Did nobody listen?"""
+        self._unheard: list[tuple[End, str, str]] = []
+        """Ends that can not hear of the break as long as the road to them is blocked."""
 
-    def cut(self) -> None:
-        """Break. Both ends hear of it, whoever caused it."""
+    def touches(self, host: str) -> bool:
+        return host in (self.host, self.address[0])
+
+    @property
+    def is_over(self) -> bool:
+        """Does everybody know that it is broken?"""
+        return not self.is_open and not self._unheard
+
+    def cut(self, by: str | None = None) -> None:
+        """Break. Both ends hear of it, whoever caused it; the host that did hears of it in any case."""
         if not self.is_open:
             return
         self.is_open = False
-        for end, who in ((self.up.reader, "the broker"), (self.down.reader, self.host)):
+        server = self.address[0]
+        for end, who, other in ((self.up.reader, server, self.host), (self.down.reader, self.host, server)):
             if end is not None:
-                what = f"{who} sees the end of connection {self.number}"
-                self._clock.after(self._random.randint(0, DELAY_MAX_MS), what, end.lost)
+                if by == who or self._roads.is_open(other, who):
+                    self._tell(end, who)
+                else:
+                    self._unheard.append((end, who, other))
         self.up.cut()
         self.down.cut()
 
+    def _tell(self, end: End, who: str) -> None:
+        name = who if who == self.host else f"the {who}"
+        what = f"{name} sees the end of connection {self.number}"
+        self._clock.after(self._random.randint(0, DELAY_MAX_MS), what, end.lost)
+
+    def flow(self) -> None:
+        """Roads are open that were not."""
+        self.up.flow()
+        self.down.flow()
+        unheard, self._unheard = self._unheard, []
+        for end, who, other in unheard:
+            if self._roads.is_open(other, who):
+                self._tell(end, who)
+            else:
+                self._unheard.append((end, who, other))
+
+
+Accept = Callable[[Link], None]
+
 
 class Network:
-    """All connections, and the one place to connect to."""
+    """All connections, and the places to connect to."""
 
     def __init__(self, clock: SimClock, random: Random) -> None:
         self._clock = clock
         self._random = random
         self._count = 0
+        self.roads = Roads()
         self.links: dict[int, Link] = {}
-        self.listener: Callable[[Link], None] | None = None
-        """Who accepts connections; None while nobody does."""
+        self.listeners: dict[Address, Accept] = {}
+        """Who accepts connections, and where."""
 
-    def connect(self, client: End, host: str) -> Link:
+    def connect(
+        self, client: End, host: str, address: Address = BROKER, on_up: Callable[[], None] | None = None
+    ) -> Link:
         """Begin to connect. If nobody listens, the client hears that the connection is lost."""
         self._count += 1
-        link = self.links[self._count] = Link(self._clock, self._random, self._count, host)
+        link = Link(self._clock, self._random, self._count, host, address, self.roads)
+        self.links[self._count] = link
         link.down.reader = client
-        what = f"connection {link.number} from {host}"
-        self._clock.after(self._random.randint(0, DELAY_MAX_MS), what, lambda: self._arrive(link))
+        self._set_out(link, on_up, DELAY_MAX_MS)
         return link
 
-    def _arrive(self, link: Link) -> None:
+    def _set_out(self, link: Link, on_up: Callable[[], None] | None, delay_max_ms: int) -> None:
+        what = f"connection {link.number} from {link.host}"
+        self._clock.after(self._random.randint(0, delay_max_ms), what, lambda: self._arrive(link, on_up))
+
+    def _arrive(self, link: Link, on_up: Callable[[], None] | None) -> None:
         if not link.is_open:
             return
-        if self.listener is None:
+        if not self.roads.is_open_both_ways(link.host, link.address[0]):
+            self._set_out(link, on_up, RESEND_MAX_MS)
+            return
+        listener = self.listeners.get(link.address)
+        if listener is None:
+            link.is_refused = True
             link.cut()
-        else:
-            self.listener(link)
+            return
+        if on_up is not None:
+            what = f"{link.host} is connected to {link.address[0]}"
+            self._clock.after(self._random.randint(0, DELAY_MAX_MS), what, lambda: on_up() if link.is_open else None)
+        listener(link)
+
+    # ------------------------------------------------------------------ trouble
 
     def cut_one(self) -> Link | None:
         """Break one connection, any one."""
@@ -126,15 +219,24 @@ class Network:
 
     def _any(self) -> Link | None:
         self._forget_closed()
-        return self.links[self._random.choice(list(self.links))] if self.links else None
+        opened = [number for number, link in self.links.items() if link.is_open]
+        return self.links[self._random.choice(opened)] if opened else None
 
-    def cut_all(self) -> None:
+    def cut_all(self, host: str) -> None:
+        """Break all connections of a host."""
         for link in list(self.links.values()):
-            link.cut()
-        self.links.clear()
+            if link.touches(host):
+                link.cut(host)
+        self._forget_closed()
+
+    def heal(self) -> None:
+        """To be called when roads were opened: what waited for that goes on."""
+        self._forget_closed()
+        for link in list(self.links.values()):
+            link.flow()
 
     def _forget_closed(self) -> None:
-        self.links = {number: link for number, link in self.links.items() if link.is_open}
+        self.links = {number: link for number, link in self.links.items() if not link.is_over}
 
 
 class Frames:

@@ -6,7 +6,7 @@ from cordwood.sim.clock import SimClock
 
 
 class Trace:
-    """The lines of a run. It is also the logger of everything in it."""
+    """The lines of a run."""
 
     def __init__(self, clock: SimClock, echo: Callable[[str], None] | None = None) -> None:
         self._clock = clock
@@ -19,10 +19,22 @@ class Trace:
         if self._echo is not None:
             self._echo(text)
 
+    def voice(self, who: str) -> "Voice":
+        """The logger of one broker."""
+        return Voice(self, who)
+
+
+class Voice:
+    """A logger whose lines are those of a trace."""
+
+    def __init__(self, trace: Trace, who: str) -> None:
+        self._trace = trace
+        self._who = who
+
     def debug(self, msg: str, /, *args: object) -> None:
         pass
 
     def info(self, msg: str, /, *args: object) -> None:
-        self.line("broker", msg % args)
+        self._trace.line(self._who, msg % args)
 
     warning = error = info

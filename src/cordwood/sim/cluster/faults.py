@@ -1,0 +1,250 @@
+"""What the seed lets go wrong in a cluster, and when it must not.
+
+Whatever was acknowledged is on all in-sync replicas, in their page caches. So a machine may lose its power, or its
+disk, only while each of its partitions has another in-sync replica that has lost nothing: without that no cluster of
+this kind can keep its promises, and Kafka's does not either. Everything else may happen at any time.
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from cordwood.cluster.image import MetadataImage
+from cordwood.sim.client import Surroundings
+from cordwood.sim.cluster.node import SimNode, Way
+from cordwood.sim.shared_store import HOST, SharedStore
+
+PAUSE_MAX_MS = 500
+DISK_CHANGES_MAX = 20
+WALL_SHIFT_MAX_MS = 600_000
+RESTART_MAX_MS = 2_500
+TROUBLE_MAX_MS = 4_000
+
+
+class Faults:
+    """One after the other, as long as it lasts."""
+
+    def __init__(self, around: Surroundings, nodes: Sequence[SimNode], store: SharedStore) -> None:
+        self._around = around
+        self._nodes = nodes
+        self._store = store
+        self._random: Random = around.random
+        self._is_on = True
+        self._kinds: list[Callable[[], None]] = [
+            self._cut,
+            self._cut,
+            self._silence,
+            self._kill,
+            self._kill,
+            self._kill_controller,
+            self._lie_in_wait,
+            self._lose_power,
+            self._lose_disk,
+            self._pause,
+            self._pause,
+            self._stop,
+            self._part,
+            self._part,
+            self._part_one_way,
+            self._isolate,
+            self._cut_off_from_store,
+            self._cut_off_from_store,
+            self._take_store_away,
+            self._fall_behind,
+            self._fail_disk,
+            self._shift_wall,
+        ]
+
+    def start(self) -> None:
+        self._plan()
+
+    def end(self) -> None:
+        """Whatever is broken is mended, and nothing breaks any more."""
+        self._is_on = False
+        self._around.on_acknowledged = _nothing
+        self._store.is_away = False
+        roads = self._around.network.roads
+        roads.blocked.clear()
+        roads.dark.clear()
+        self._around.network.heal()
+        for node in self._nodes:
+            node.disk.power_fails_after = node.disk.fails_after = None
+            if node.driver is not None:
+                node.driver.resume()
+            else:
+                node.start_in(RESTART_MAX_MS)
+
+    def _plan(self) -> None:
+        self._around.clock.after(self._random.randint(1, PAUSE_MAX_MS), "fate", self._strike)
+
+    def _strike(self) -> None:
+        if self._is_on:
+            self._random.choice(self._kinds)()
+            self._plan()
+
+    def _say(self, what: str) -> None:
+        self._around.trace.line("world", what)
+
+    def _later(self, what: str, action: Callable[[], None], delay_max_ms: int = TROUBLE_MAX_MS) -> None:
+        """Let something end after a while."""
+        self._around.clock.after(self._random.randint(1, delay_max_ms), what, lambda: action() if self._is_on else None)
+
+    # ------------------------------------------------------------------ connections
+
+    def _cut(self) -> None:
+        link = self._around.network.cut_one()
+        if link is not None:
+            self._say(f"connection {link.number} from {link.host} to {link.address[0]} breaks")
+
+    def _silence(self) -> None:
+        link = self._around.network.silence_one()
+        if link is not None:
+            self._say(f"connection {link.number} from {link.host} to {link.address[0]} falls silent")
+
+    # ------------------------------------------------------------------ processes and machines
+
+    def _any_running(self) -> SimNode | None:
+        running = [node for node in self._nodes if node.is_running]
+        return self._random.choice(running) if running else None
+
+    def _kill(self) -> None:
+        node = self._any_running()
+        if node is not None:
+            self._strike_down(node, Way.KILLED)
+
+    def _kill_controller(self) -> None:
+        controller = self.image().controller
+        node = next((node for node in self._nodes if node.id == controller and node.is_running), None)
+        if node is not None:
+            self._strike_down(node, Way.KILLED)
+
+    def _lose_power(self) -> None:
+        node = self._any_running()
+        if node is not None and self._is_expendable(node):
+            self.die(node, Way.DARK)
+
+    def _lose_disk(self) -> None:
+        node = self._any_running()
+        if node is not None and self._is_expendable(node):
+            self.die(node, Way.WIPED)
+
+    def _strike_down(self, node: SimNode, way: Way) -> None:
+        """At once, or in the middle of something that changes the disk."""
+        if self._random.random() < 0.5:
+            self.die(node, way)
+            return
+        changes = self._random.randint(0, DISK_CHANGES_MAX)
+        self._say(f"the {node.name} will end after {changes} changes of its disk")
+        node.die_at_a_change(way, changes)
+
+    def die(self, node: SimNode, way: Way) -> None:
+        node.die(way)
+        if self._is_on:
+            self._later(f"the {node.name} is to start again", lambda: node.start_in(0), RESTART_MAX_MS)
+        else:
+            node.start_in(RESTART_MAX_MS)
+
+    def _lie_in_wait(self) -> None:
+        """Strike when a producer has just been told that its batch is safe."""
+        self._say("a broker will fall at the next acknowledgement")
+        self._around.on_acknowledged = self._spring
+
+    def _spring(self) -> None:
+        self._around.on_acknowledged = _nothing
+        self._around.clock.after(0, "the trap springs", self._strike_any)
+
+    def _strike_any(self) -> None:
+        node = self._any_running()
+        if node is None or not self._is_on:
+            return
+        way = self._random.choice((Way.KILLED, Way.DARK, Way.DARK))
+        if way is Way.KILLED or self._is_expendable(node):
+            self.die(node, way)
+
+    def image(self) -> MetadataImage:
+        """What the store holds."""
+        image = MetadataImage()
+        image.apply(self._store.load())
+        return image
+
+    def _is_expendable(self, lost: SimNode) -> bool:
+        """Has each of its partitions another in-sync replica that is as it was?"""
+        intact = {node.id for node in self._nodes if node.is_intact and node is not lost}
+        return all(
+            lost.id not in partition.isr or not intact.isdisjoint(partition.isr)
+            for topic in self.image().topics.values()
+            for partition in topic.partitions
+        )
+
+    def _pause(self) -> None:
+        node = self._any_running()
+        if node is None:
+            return
+        assert node.driver is not None
+        self._say(f"the {node.name} is paused")
+        node.driver.pause()
+        self._later(f"the {node.name} goes on", node.driver.resume)
+
+    def _stop(self) -> None:
+        node = self._any_running()
+        if node is not None:
+            node.stop(lambda: node.start_in(RESTART_MAX_MS))
+
+    # ------------------------------------------------------------------ roads
+
+    def _block(self, what: str, *roads: tuple[str, str]) -> None:
+        blocked = self._around.network.roads.blocked
+        self._say(what)
+        blocked.update(roads)
+
+        def unblock() -> None:
+            blocked.difference_update(roads)
+            self._around.network.heal()
+
+        self._later(f"it is over: {what}", unblock)
+
+    def _part(self) -> None:
+        one, other = self._random.sample([node.name for node in self._nodes], 2)
+        self._block(f"{one} and {other} are parted", (one, other), (other, one))
+
+    def _part_one_way(self) -> None:
+        one, other = self._random.sample([*(node.name for node in self._nodes), HOST], 2)
+        self._block(f"nothing comes from {one} to {other}", (one, other))
+
+    def _isolate(self) -> None:
+        one = self._random.choice(self._nodes).name
+        others = [node.name for node in self._nodes if node.name != one]
+        self._block(f"{one} is cut off from all", *((one, o) for o in others), *((o, one) for o in others))
+
+    def _cut_off_from_store(self) -> None:
+        one = self._random.choice(self._nodes).name
+        self._block(f"{one} is cut off from the store", (one, HOST), (HOST, one))
+
+    def _take_store_away(self) -> None:
+        self._say("the store is away")
+        self._store.is_away = True
+        self._later("the store is back", self._bring_store_back)
+
+    def _bring_store_back(self) -> None:
+        self._store.is_away = False
+
+    def _fall_behind(self) -> None:
+        node = self._any_running()
+        if node is not None and node.session is not None:
+            self._say(f"the {node.name} misses changes of the metadata")
+            node.session.fall_behind()
+
+    # ------------------------------------------------------------------ small things
+
+    def _fail_disk(self) -> None:
+        node = self._random.choice(self._nodes)
+        node.disk.fails_after = self._random.randint(0, DISK_CHANGES_MAX)
+        self._say(f"the disk of the {node.name} will fail once, after {node.disk.fails_after} changes")
+
+    def _shift_wall(self) -> None:
+        ms = self._random.randint(-WALL_SHIFT_MAX_MS, WALL_SHIFT_MAX_MS)
+        self._around.clock.shift_wall(ms)
+        self._say(f"the wall's clock is set by {ms} ms")
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,100 @@
+"""Sees all brokers at once, which nobody in the cluster can, and remembers what they may never take back.
+
+- In one leader epoch of a partition one broker leads.
+- What a leader has committed is the same for every leader after it: whoever begins to lead has all of it, and whoever
+  commits something at an offset commits what was committed there before.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from cordwood.ids import NodeId, TopicName, TopicPartition
+from cordwood.log.log import Log
+from cordwood.partition.partition import Partition
+from cordwood.record.batch import batches
+from cordwood.record.build import records
+from cordwood.sim.cluster.node import SimNode
+from cordwood.sim.history import History
+
+_READ_BYTES = 1 << 20
+
+
+class Committed(NamedTuple):
+    """A record that all in-sync replicas had, and the epoch of the leader that took it."""
+
+    offset: int
+    epoch: int
+    value: bytes
+
+
+class Witness:
+    """What was seen so far."""
+
+    def __init__(self, history: History, topics: Collection[TopicName]) -> None:
+        self._history = history
+        self._topics = topics
+        self._leaders: dict[tuple[TopicPartition, int], NodeId] = {}
+        self._checked: dict[tuple[NodeId, TopicPartition], int] = {}
+        """Up to where what a broker calls committed was compared, in this life of it."""
+        self.committed: dict[TopicPartition, list[Committed]] = {}
+        self.elections = 0
+
+    def forget(self, node: NodeId) -> None:
+        """A broker begins another life."""
+        for key in [key for key in self._checked if key[0] == node]:
+            del self._checked[key]
+
+    def look(self, node: SimNode) -> None:
+        """A broker has done something."""
+        driver = node.driver
+        if driver is None:
+            return
+        for partition in driver.broker.replicas.all():
+            if partition.leader == node.id:
+                self._look_at_leader(node.id, partition)
+
+    def _look_at_leader(self, node: NodeId, partition: Partition) -> None:
+        name, epoch = partition.name, partition.leader_epoch
+        is_watched = name.topic in self._topics
+        if (name, epoch) not in self._leaders:
+            self._leaders[name, epoch] = node
+            self.elections += 1
+            self._checked[node, name] = 0
+            if is_watched:
+                self._has_all(node, partition)
+        elif self._leaders[name, epoch] != node:
+            self._history.complain(f"{name}: {self._leaders[name, epoch]} and {node} both lead in epoch {epoch}")
+            self._leaders[name, epoch] = node
+        if is_watched and partition.high_watermark > self._checked.get((node, name), 0):
+            self._compare(node, partition)
+
+    def _has_all(self, node: NodeId, partition: Partition) -> None:
+        committed = self.committed.setdefault(partition.name, [])
+        end = partition.log.end_offset
+        if end < len(committed):
+            self._history.complain(
+                f"{partition.name}: {node} leads in epoch {partition.leader_epoch} and its log ends at {end}, "
+                f"but {len(committed)} records were committed"
+            )
+
+    def _compare(self, node: NodeId, partition: Partition) -> None:
+        name, end = partition.name, partition.high_watermark
+        committed = self.committed.setdefault(name, [])
+        for record in read(partition.log, self._checked.get((node, name), 0), end):
+            if record.offset == len(committed):
+                committed.append(record)
+            elif record.offset > len(committed) or committed[record.offset] != record:
+                self._history.complain(f"{name}: {node} has committed {record}, and before it was another")
+                break
+        self._checked[node, name] = end
+
+
+def read(log: Log, start: int, end: int) -> Iterator[Committed]:
+    """The records of a log from one offset to another."""
+    offset = start
+    while offset < end and (piece := log.read(offset, _READ_BYTES, up_to_offset=end)) is not None:
+        for batch, header in batches(memoryview(piece.read())):
+            for record in records(batch, header, limit=1 << 24):
+                if start <= record.offset < end:
+                    yield Committed(record.offset, header.leader_epoch, record.value or b"")
+            offset = header.next_offset

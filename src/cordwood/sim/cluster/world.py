@@ -1,0 +1,345 @@
+"""One run of a cluster: brokers, a store that they share, clients, and whatever the seed lets go wrong.
+
+After so many events the faults end. Then the clients must finish, every partition must be led and have all its replicas
+in sync, every broker must survive a stop in good order, and the history of the run is judged.
+"""
+
+from collections.abc import Callable
+from random import Random
+
+from cordwood.ids import TopicName, TopicPartition
+from cordwood.sim.admin import Admin
+from cordwood.sim.client import Surroundings
+from cordwood.sim.clock import SimClock
+from cordwood.sim.cluster.checker import Replica, replica, violations
+from cordwood.sim.cluster.consumer import Consumer
+from cordwood.sim.cluster.faults import Faults
+from cordwood.sim.cluster.node import SimNode
+from cordwood.sim.cluster.producer import ALL, LEADER, Producer
+from cordwood.sim.cluster.witness import Witness
+from cordwood.sim.disk import PowerLost, SimDisk
+from cordwood.sim.driver import Machine, Odds
+from cordwood.sim.history import History
+from cordwood.sim.keeper import TABLE, Keeper
+from cordwood.sim.member import Member, Shared
+from cordwood.sim.network import Network
+from cordwood.sim.shared_store import SharedStore
+from cordwood.sim.store import SimStore
+from cordwood.sim.trace import Trace
+from cordwood.sim.world import SimulationFailed
+
+STEPS = 8_000
+QUIET_STEPS_MAX = 100_000
+PORT = 9092
+
+FIRST, SECOND = TopicName("first"), TopicName("second")
+
+
+class ClusterWorld:
+    """Everything of one run. Equal seeds, brokers and steps give equal runs."""
+
+    def __init__(
+        self, seed: int, *, brokers: int = 3, steps: int = STEPS, echo: Callable[[str], None] | None = None
+    ) -> None:
+        self.seed = seed
+        self.steps = steps
+        self.brokers = brokers
+        self._random = random = Random(seed)
+        self._clock = SimClock(random)
+        self.trace = Trace(self._clock, echo)
+        self._network = Network(self._clock, random)
+        self._store = SharedStore(self._clock)
+        self.history = History()
+        self._static = _draw_settings(random, brokers)
+        self._topics = _draw_topics(random, brokers)
+        self._partitions = [
+            TopicPartition(name, index) for name, (count, _) in self._topics.items() for index in range(count)
+        ]
+        self.witness = Witness(self.history, list(self._topics))
+        self._odds = _draw_odds(random)
+        self.nodes = [self._make_node(number) for number in range(1, brokers + 1)]
+        self._around = Surroundings(
+            self._clock,
+            self._network,
+            random,
+            self.trace,
+            self.history,
+            addresses=[node.machine.address for node in self.nodes],
+        )
+        self._faults = Faults(self._around, self.nodes, self._store)
+        self._draw_clients()
+
+    @property
+    def command(self) -> str:
+        """How to live through this run again."""
+        return f"python -m cordwood.sim --brokers {self.brokers} --seed {self.seed} --steps {self.steps} --verbose"
+
+    @property
+    def summary(self) -> str:
+        """What happened, in a line."""
+        history = self.history
+        return (
+            f"{len(self.trace.lines)} lines, {len(history.acknowledged)} batches acknowledged, "
+            f"{sum(len(reading.seen) for reading in history.readings)} records read, "
+            f"{history.lives} lives, {self.witness.elections} leaders"
+        )
+
+    def _make_node(self, number: int) -> SimNode:
+        host = f"broker-{number}"
+        disk = SimDisk(self._random)
+        machine = Machine(
+            self._clock, self._network, disk, SimStore(), self._random, self.trace, self._odds, (host, PORT)
+        )
+        machine.boot_id = "boot-0"
+        static = {
+            **self._static,
+            "node.id": str(number),
+            "listeners": f"PLAINTEXT://{host}:{PORT}",
+            "broker.rack": f"rack-{number % 2}",
+        }
+        return SimNode(number, machine, self._store, static, self._started)
+
+    def _draw_clients(self) -> None:
+        random, around = self._random, self._around
+        topics = {str(name): plan for name, plan in self._topics.items()}
+        topics[TABLE.topic] = 1, _draw_table(random, self.brokers)
+        self._admin = Admin(around, topics, random.randint(0, 30))
+        self._producers = [
+            Producer(
+                around,
+                f"producer-{number}",
+                self._partitions,
+                batches=random.randint(30, 200),
+                version=random.choice((3, 9, 12)),
+                acks=random.choice((ALL, ALL, ALL, LEADER)),
+                in_flight_max=random.randint(1, 5),
+                pause_max_ms=random.choice((8, 60, 150)),
+            )
+            for number in range(random.randint(1, 3))
+        ]
+        self._consumers = [
+            Consumer(around, f"consumer-{number}", self._partitions, version=random.choice((9, 12, 13, 17)))
+            for number in range(random.randint(1, 2))
+        ]
+        self._keeper = Keeper(around, batches=random.randint(0, 80))
+        self._group = Shared(around, int(self._static["group.consumer.session.timeout.ms"]))
+        self._members = [
+            Member(
+                around,
+                self._group,
+                f"member-{number}",
+                [str(name) for name in self._topics],
+                beats=random.randint(20, 100),
+            )
+            for number in range(random.randint(0, 3))
+        ]
+
+    # ------------------------------------------------------------------ the run
+
+    def run(self) -> None:
+        """Live through it all. Raises ``SimulationFailed``, or whatever a broker tripped over."""
+        self.trace.line("world", f"seed {self.seed}, {self._describe()}")
+        for node in self.nodes:
+            node.start_in(500)
+        clients: list[Admin | Producer | Consumer | Keeper | Member] = [
+            self._admin,
+            *self._producers,
+            *self._consumers,
+            self._keeper,
+            *self._members,
+        ]
+        for client in clients:
+            client.start()
+        self._faults.start()
+        for _ in range(self.steps):
+            self._step()
+        self.trace.line("world", "all is calm")
+        self._calm_down()
+        self._run_until(self._is_settled, "the cluster never came to rest")
+        for node in self.nodes:
+            node.stop(lambda node=node: node.start_in(0))  # type: ignore[misc]
+            self._run_until(self._is_settled, "the cluster never came to rest after a stop in good order")
+        self._judge()
+
+    def _describe(self) -> str:
+        topics = ", ".join(f"{name}: {count} {config}" for name, (count, config) in self._topics.items())
+        return f"{len(self._producers)} producers, {len(self._consumers)} consumers; {topics}; {self._static}"
+
+    def _step(self) -> None:
+        what, action = self._clock.step()
+        self.trace.line("", what)
+        try:
+            action()
+        except PowerLost:
+            node = next(node for node in self.nodes if node.disk.power_fails_after == 0)
+            self._faults.die(node, node.way)
+        for node in self.nodes:
+            driver = node.driver
+            if driver is not None and driver.failure is not None:
+                self.trace.line(node.name, f"stops: {driver.failure}")
+                self._faults.die(node, node.way)
+            elif driver is not None and driver.acted:
+                driver.acted = False
+                self.witness.look(node)
+                if not node.is_intact and not driver.broker.membership.fenced:
+                    node.is_intact = True
+
+    def _started(self, node: SimNode) -> None:
+        self.history.lives += 1
+        self.witness.forget(node.id)
+
+    # ------------------------------------------------------------------ the end
+
+    def _calm_down(self) -> None:
+        self._odds.store_conflict = self._odds.store_failure = self._odds.removal_failure = 0.0
+        self._faults.end()
+
+    def _run_until(self, condition: Callable[[], bool], otherwise: str) -> None:
+        for _ in range(QUIET_STEPS_MAX):
+            if condition():
+                return
+            self._step()
+        raise SimulationFailed(f"{otherwise}: {', '.join(self._unsettled())}")
+
+    def _is_settled(self) -> bool:
+        return next(iter(self._unsettled()), None) is None
+
+    def _unsettled(self) -> list[str]:
+        """What is not as it should be in the end."""
+        drivers = [node.driver for node in self.nodes if node.driver is not None and not node.driver.paused]
+        if len(drivers) < len(self.nodes):
+            return ["a broker is not there"]
+        writers: list[Admin | Keeper | Member | Producer] = [
+            self._admin,
+            self._keeper,
+            *self._members,
+            *self._producers,
+        ]
+        unfinished = [f"{type(writer).__name__} has not finished" for writer in writers if not writer.is_done]
+        if unfinished:
+            return unfinished
+        found: list[str] = []
+        image = self._faults.image()
+        if len(image.brokers) < len(self.nodes) or any(driver.broker.membership.fenced for driver in drivers):
+            found.append("a broker is not registered")
+        if image.controller is None:
+            found.append("there is no controller")
+        found += [f"{topic_id} was deleted and is not gone" for topic_id in image.deleted_topics]
+        for topic in image.topics.values():
+            for info in topic.partitions:
+                if info.leader < 0 or set(info.isr) != set(info.replicas):
+                    found.append(f"{topic.name}-{info.index} is led by {info.leader}, in sync are {info.isr}")
+                ends = {
+                    (local.log.end_offset, local.high_watermark)
+                    for driver in drivers
+                    if (local := driver.broker.replicas.by_name.get(topic.name, {}).get(info.index)) is not None
+                }
+                if len(ends) != 1 or any(end != committed for end, committed in ends):
+                    found.append(f"{topic.name}-{info.index} has ends {sorted(ends)}")
+        if not found:
+            found += self._unread()
+        return found
+
+    def _unread(self) -> list[str]:
+        replicas = {partition: self._leader_end(partition) for partition in self._partitions}
+        return [
+            f"{consumer.name} is at {consumer.position(partition)} of {end} in {partition}"
+            for consumer in self._consumers
+            for partition, end in replicas.items()
+            if consumer.position(partition) != end
+        ]
+
+    def _leader_end(self, partition: TopicPartition) -> int:
+        driver = self.nodes[0].driver
+        assert driver is not None
+        return driver.broker.replicas.get(partition.topic, partition.partition).log.end_offset
+
+    def _judge(self) -> None:
+        image = self._faults.image()
+        replicas: dict[TopicPartition, dict[int, Replica]] = {
+            partition: {node.id: replica(node.disk, partition) for node in self.nodes} for partition in self._partitions
+        }
+        for node in self.nodes:
+            self._check_directories(node)
+            assert node.driver is not None
+            table = node.driver.broker.replicas.by_name.get(TABLE.topic, {}).get(TABLE.partition)
+            for text in self._keeper.surprises(table.log if table is not None else None):
+                self.history.complain(f"{node.name}: {text}")
+        found = violations(self.history, self.witness.committed, replicas)  # type: ignore[arg-type]
+        found += self._admin.surprises(list(image.topics))
+        if found:
+            raise SimulationFailed("\n".join(found))
+        self.trace.line("world", "a good run")
+
+    def _check_directories(self, node: SimNode) -> None:
+        assert node.driver is not None
+        expected = {str(partition.name) for partition in node.driver.broker.replicas.all()}
+        there = {name for name in node.disk.list("") if node.disk.exists(f"{name}/partition.metadata")}
+        strays = {name for name in there if name.endswith("-stray")}
+        if there - strays != expected:
+            self.history.complain(f"the disk of {node.name} has {sorted(there)}, the metadata {sorted(expected)}")
+
+
+def _draw_odds(random: Random) -> Odds:
+    return Odds(
+        store_conflict=random.choice((0.0, 0.1)),
+        store_failure=random.choice((0.0, 0.05)),
+        removal_failure=random.choice((0.0, 0.2)),
+    )
+
+
+def _draw_settings(random: Random, brokers: int) -> dict[str, str]:
+    return {
+        "zookeeper.connect": "store:2181",
+        "zookeeper.session.timeout.ms": str(random.choice((600, 1_500, 4_000))),
+        "replica.lag.time.max.ms": str(random.choice((300, 1_000, 3_000))),
+        "replica.fetch.wait.max.ms": str(random.choice((20, 100, 250))),
+        "replica.fetch.backoff.ms": str(random.choice((50, 200))),
+        "replica.fetch.max.bytes": str(random.choice((100, 1_000, 1 << 20))),
+        "replica.socket.timeout.ms": str(random.choice((600, 1_500))),
+        "replica.high.watermark.checkpoint.interval.ms": str(random.choice((100, 1_000, 5_000))),
+        "leader.imbalance.check.interval.seconds": str(random.choice((1, 5, 300))),
+        "default.replication.factor": str(min(brokers, 3)),
+        "offsets.topic.replication.factor": str(min(brokers, 3)),
+        "max.incremental.fetch.session.cache.slots": str(random.choice((0, 1, 1_000, 1_000))),
+        "log.flush.offset.checkpoint.interval.ms": str(random.choice((100, 1_000, 60_000))),
+        "log.retention.check.interval.ms": str(random.choice((500, 300_000))),
+        "log.retention.ms": "-1",
+        "offsets.topic.num.partitions": "2",
+        "group.consumer.session.timeout.ms": str(random.choice((3_000, 45_000))),
+        "group.consumer.min.session.timeout.ms": "900",
+        "group.consumer.heartbeat.interval.ms": "500",
+        "group.consumer.min.heartbeat.interval.ms": "500",
+        "group.consumer.assignment.interval.ms": str(random.choice((0, 500))),
+        "log.cleaner.backoff.ms": str(random.choice((150, 1_000))),
+        "log.cleaner.dedupe.buffer.size": str(random.choice((500, 128 << 20))),
+    }
+
+
+def _draw_topics(random: Random, brokers: int) -> dict[TopicName, tuple[int, dict[str, str]]]:
+    """Partitions and settings of the two topics that are watched."""
+    return {
+        name: (
+            random.randint(1, 2),
+            {
+                "internal.segment.bytes": str(random.choice((400, 2_000, 1 << 20))),
+                "index.interval.bytes": str(random.choice((0, 100, 4096))),
+                "flush.messages": flush_messages,
+                "min.insync.replicas": str(random.randint(1, min(brokers, 2))),
+            },
+        )
+        for name, flush_messages in ((FIRST, str(1 << 40)), (SECOND, str(random.choice((1, 5, 1 << 40)))))
+    }
+
+
+def _draw_table(random: Random, brokers: int) -> dict[str, str]:
+    """Settings of the topic that is compacted."""
+    return {
+        "cleanup.policy": "compact",
+        "internal.segment.bytes": str(random.choice((400, 1_000))),
+        "index.interval.bytes": str(random.choice((0, 100, 4096))),
+        "min.cleanable.dirty.ratio": str(random.choice((0, 0.4))),
+        "delete.retention.ms": str(random.choice((0, 1_000))),
+        "file.delete.delay.ms": str(random.choice((0, 2_000))),
+        "min.insync.replicas": str(random.randint(1, min(brokers, 2))),
+    }

@@ -1,0 +1,255 @@
+"""One broker's way to the store that it shares: through as many sessions as its life takes.
+
+What the store has for a broker, changes and the outcomes of its own, comes in the store's order, late. Cut off from the
+store, a broker hears nothing; after a while it notices, and when its session must be over it says so itself, measured
+from the last beat that was answered. It may also be told so when it is back. Either way a new session begins with all
+of the metadata. A change that was under way when the connection broke has happened or not: the broker is told that
+it failed, and sees in the metadata whether it has.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
+
+from cordwood.effects import WriteMetadata
+from cordwood.errors import CordwoodError, StorageError, StoreConflict
+from cordwood.ports import MetadataChange, Node, SessionState, StoreOp
+from cordwood.sim.clock import SimClock
+from cordwood.sim.driver import Driver, Machine
+from cordwood.sim.shared_store import HOST, SharedStore
+
+STORE_DELAY_MAX_MS = 20
+FEED_DELAY_MAX_MS = 40
+AT_ONCE_MAX = 3
+RECONNECT_MAX_MS = 300
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of one write."""
+
+    token: int
+    error: CordwoodError | None = None
+
+
+class Reload:
+    """Changes were missed: everything is to be read anew."""
+
+
+class Session:
+    """What ``run`` has in its thread for the store."""
+
+    def __init__(self, store: SharedStore, machine: Machine, timeout_ms: int) -> None:
+        self._store = store
+        self._machine = machine
+        self._clock: SimClock = machine.clock
+        self._random: Random = machine.random
+        self._timeout_ms = timeout_ms
+        self._driver: Driver | None = None
+        self._inbox: deque[MetadataChange | Outcome | Reload] = deque()
+        self._writes: deque[WriteMetadata] = deque()
+        self._state = SessionState.ALIVE
+        self._beat_ms = self._clock.now.mono_ms
+        """When the last beat that was answered was sent."""
+        self._id = store.open(self, timeout_ms)
+
+    # ------------------------------------------------------------------ at the start
+
+    def load(self) -> Iterable[Node]:
+        self._inbox.clear()
+        return self._store.load()
+
+    def multi(self, operations: Sequence[StoreOp], /) -> MetadataChange:
+        change = self._store.multi(self._id, operations)
+        self._inbox.clear()
+        return change
+
+    def purge(self) -> None:
+        """Nothing: here changes wait for each session alone, and who is to miss some is told so by fate."""
+
+    def close(self) -> None:
+        """In good order: what is ephemeral goes at once."""
+        if self._reaches_store():
+            self._store.close(self._id)
+
+    def start(self, driver: Driver) -> None:
+        self._driver = driver
+        for _ in self._inbox:
+            self._come_soon()
+        self._beat()
+
+    # ------------------------------------------------------------------ is it still there
+
+    def _reaches_store(self) -> bool:
+        roads, host = self._machine.network.roads, self._machine.host
+        return not self._store.is_away and roads.is_open_both_ways(host, HOST)
+
+    def _later(self, delay_max_ms: int, what: str, action: Callable[[], None]) -> None:
+        assert self._driver is not None
+        self._driver.later(delay_max_ms, f"{what} {self._machine.host}", action)
+
+    def _beat(self) -> None:
+        now_ms = self._clock.now.mono_ms
+        if self._state is SessionState.LOST:
+            return
+        if not self._reaches_store():
+            self._suspend()
+            if now_ms - self._beat_ms >= self._timeout_ms:
+                self._lose("it was not heard of for too long")
+                return
+        elif self._store.beat(self._id):
+            self._beat_ms = now_ms
+            self._revive()
+        else:
+            self._lose("the store has ended it")
+            return
+        left_ms = max(self._beat_ms + self._timeout_ms - now_ms, 1)
+        delay_ms = min(self._random.randint(1, max(self._timeout_ms // 3, 1)), left_ms)
+        driver = self._driver
+        assert driver is not None
+        self._clock.after(delay_ms, f"a beat of {self._machine.host}", lambda: driver.when_running(self._beat))
+
+    def _tell(self, state: SessionState) -> None:
+        assert self._driver is not None
+        self._state = state
+        self._driver.act(self._driver.broker.session_changed, state)
+
+    def _suspend(self) -> None:
+        if self._state is SessionState.ALIVE:
+            self._say("is cut off from the store")
+            self._fail_outcomes()
+            self._tell(SessionState.SUSPENDED)
+
+    def _revive(self) -> None:
+        if self._state is SessionState.SUSPENDED:
+            self._say("has the store again")
+            for _ in self._inbox:
+                self._come_soon()
+            self._tell(SessionState.ALIVE)
+
+    def _lose(self, reason: str) -> None:
+        self._say(f"has lost its session: {reason}")
+        self._fail_outcomes()
+        self._inbox.clear()
+        self._tell(SessionState.LOST)
+        self._later(RECONNECT_MAX_MS, "a new session for", self._begin_anew)
+
+    def _fail_outcomes(self) -> None:
+        """The connection broke: nobody will ever say what became of what was under way."""
+        outcomes = [entry for entry in self._inbox if isinstance(entry, Outcome)]
+        self._inbox = deque(entry for entry in self._inbox if not isinstance(entry, Outcome))
+        for outcome in outcomes:
+            self._fail(outcome.token, StorageError("the connection to the store broke"))
+
+    def _begin_anew(self) -> None:
+        if not self._reaches_store():
+            self._later(RECONNECT_MAX_MS, "a new session for", self._begin_anew)
+            return
+        if self._random.random() < 0.5:
+            self._store.close(self._id)
+        self._id = self._store.open(self, self._timeout_ms)
+        self._beat_ms = self._clock.now.mono_ms
+        self._inbox = deque([Reload()])
+        self._say(f"has session {self._id}")
+        if self._random.random() < 0.5:
+            self._tell(SessionState.ALIVE)
+            self._hear()
+        else:
+            self._state = SessionState.ALIVE
+            self._hear()
+            self._tell(SessionState.ALIVE)
+        self._beat()
+
+    def fall_behind(self) -> None:
+        """Miss what was not heard yet."""
+        if self._driver is not None and self._state is not SessionState.LOST:
+            self._inbox.appendleft(Reload())
+            self._come_soon()
+
+    def _say(self, what: str) -> None:
+        self._machine.trace.line(self._machine.host, what)
+
+    # ------------------------------------------------------------------ what the store tells
+
+    def published(self, session: int, change: MetadataChange, /) -> None:
+        if session == self._id:  # else it is one that this broker has given up
+            self._inbox.append(change)
+            self._come_soon()
+
+    def _come_soon(self) -> None:
+        if self._driver is not None:
+            self._later(FEED_DELAY_MAX_MS, "the store tells", self._hear)
+
+    def _hear(self) -> None:
+        """Take the next of what has come, or a few."""
+        if not self._inbox or self._state is SessionState.LOST or not self._reaches_store():
+            return
+        driver = self._driver
+        assert driver is not None
+        entry = self._inbox.popleft()
+        if isinstance(entry, Reload):
+            self._inbox = deque(other for other in self._inbox if isinstance(other, Outcome))
+            driver.act(driver.broker.metadata_reloaded, list(self._store.load()))
+        elif isinstance(entry, Outcome):
+            self._report(entry)
+        else:
+            changes = [entry, *self._take_changes(self._random.randint(0, AT_ONCE_MAX))]
+            driver.act(driver.broker.metadata_changed, changes)
+
+    def _take_changes(self, count: int) -> list[MetadataChange]:
+        taken: list[MetadataChange] = []
+        for entry in islice(list(self._inbox), count):
+            if not isinstance(entry, MetadataChange):
+                break
+            taken.append(entry)
+            self._inbox.popleft()
+        return taken
+
+    def _report(self, outcome: Outcome) -> None:
+        if outcome.error is None:
+            assert self._driver is not None
+            self._driver.act(self._driver.broker.metadata_written, outcome.token, MetadataChange())
+        else:
+            self._fail(outcome.token, outcome.error)
+
+    def _fail(self, token: int, error: CordwoodError) -> None:
+        assert self._driver is not None
+        self._machine.trace.line("store", f"refuses change {token} of {self._machine.host}: {error}")
+        self._driver.act(self._driver.broker.metadata_refused, token, error)
+
+    # ------------------------------------------------------------------ what the broker writes
+
+    def write(self, write: WriteMetadata, /) -> None:
+        self._writes.append(write)
+        self._later(STORE_DELAY_MAX_MS, "the store works for", self._send)
+
+    def _send(self) -> None:
+        write = self._writes.popleft()
+        roads, host = self._machine.network.roads, self._machine.host
+        if self._state is SessionState.LOST:
+            self._fail(write.token, StorageError("there is no session"))
+        elif self._store.is_away or not roads.is_open(host, HOST):
+            self._fail(write.token, StorageError("the store can not be reached"))
+        else:
+            outcome = Outcome(write.token, self._do(write))
+            if roads.is_open(HOST, host):
+                self._inbox.append(outcome)
+                self._come_soon()
+            else:
+                self._fail(write.token, StorageError("no answer of the store"))
+
+    def _do(self, write: WriteMetadata) -> CordwoodError | None:
+        odds = self._machine.odds
+        try:
+            if self._random.random() < odds.store_conflict:
+                raise StoreConflict("somebody else was faster")
+            if self._random.random() < odds.store_failure:
+                raise StorageError("the store fails")
+            self._store.multi(self._id, write.operations)
+        except (StoreConflict, StorageError) as error:
+            return error
+        paths = ", ".join(operation.path for operation in write.operations)
+        self._machine.trace.line("store", f"change {write.token} of {self._machine.host}: {paths}")
+        return None
