@@ -1,7 +1,6 @@
-"""Run the decoding kernels, uncompiled, over damaged batches; prints how often each outcome came.
+"""The decoding kernels, uncompiled, over damaged batches.
 
-``NUMBA_DISABLE_JIT`` must be set. An index beyond an array is an ``IndexError`` then, and one below zero is caught by
-the arrays that this uses.
+An index beyond an array is an ``IndexError`` then, and one below zero is caught by the arrays that this uses.
 """
 
 import random
@@ -31,8 +30,8 @@ def guarded(data: bytes) -> NDArray[np.uint8]:
 
 def outcome(data: bytes) -> str:
     source = guarded(data)
-    table = np.zeros((k.count_batches(source), k.COLUMNS), np.int64)
-    found = k.scan(source, table)
+    table = np.zeros((k.count_batches.python(source), k.COLUMNS), np.int64)
+    found = k.scan.python(source, table)
     if found < 0:
         return k.ERRORS[found]
     table = table[:found]
@@ -43,7 +42,7 @@ def outcome(data: bytes) -> str:
     shorts = [np.zeros(rows, np.int32) for _ in range(2)]
     sizes = np.zeros(5, np.int64)
     offsets, times, keys, values, headers = longs
-    found = k.locate(source, table, 0, 2**62, offsets, times, keys, shorts[0], values, shorts[1], headers, sizes)
+    found = k.locate.python(source, table, 0, 2**62, offsets, times, keys, shorts[0], values, shorts[1], headers, sizes)
     if found < 0:
         return k.ERRORS[found]
     for at, lengths in ((keys, shorts[0]), (values, shorts[1])):
@@ -60,14 +59,12 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
     return bytes(changed if chance.random() < 0.9 else changed[: chance.randrange(len(changed))])
 
 
-def main() -> None:
+def outcomes() -> Counter[str]:
+    """How often each came."""
     chance = random.Random(20240607)
     headers = [("name", b"value"), ("empty", None)]
     records = [Record(n, 1000 + n, None if n % 3 else b"key", b"v" * (n * 40), headers[: n % 3]) for n in range(5)]
     sound = bytes(build(records)) + bytes(build([Record(5, 0, b"k", None)]))
     assert outcome(sound) == "fine"
     with np.errstate(over="ignore"):
-        print(dict(Counter(outcome(damaged(sound, chance)) for _ in range(ROUNDS))))
-
-
-main()
+        return Counter(outcome(damaged(sound, chance)) for _ in range(ROUNDS))

@@ -1,9 +1,9 @@
 """The compiled loops against what they stand for, and against bytes that make no sense."""
 
-import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +15,10 @@ from kafka.partitioner.default import murmur2 as java_murmur2
 
 from cordwood.record.batch import HEADER_SIZE
 from cordwood.record.build import Record, build
-from cordwood.spark import kernel_cache, kernels, kernels_write
+from cordwood.spark import kernel_build, kernel_cache, kernel_library, kernels, kernels_write
 from cordwood.spark.decode import read_only
+from spark import tiny_kernels
+from spark.damaged_batches import outcomes
 
 
 @pytest.mark.parametrize(
@@ -84,13 +86,9 @@ def test_headers_that_make_no_sense_are_an_error(position: int, value: bytes, er
 
 def test_kernels_never_read_out_of_bounds() -> None:
     """Uncompiled, each index is checked. A few thousand damaged batches find no index that is out of bounds."""
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    script = Path(__file__).parent / "damaged_batches.py"
-    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stderr[-2_000:]
-    outcomes = eval(done.stdout)  # a literal of our own making
-    assert outcomes["fine"] > 100
-    assert len(outcomes) > 5, "damage of many kinds was found"
+    found = outcomes()
+    assert found["fine"] > 100
+    assert len(found) > 5, "damage of many kinds was found"
 
 
 def test_compiled_kernels_go_to_a_private_directory_if_need_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,9 +100,84 @@ def test_compiled_kernels_go_to_a_private_directory_if_need_be(tmp_path: Path, m
     assert kernel_cache._own_directory() is None, "others could put code there"
 
 
+# Machine code without the compiler
+
+
+def test_kernels_are_loaded_without_numba() -> None:
+    kernel_library.library()
+    script = "import sys; from cordwood.spark.warm import warm; warm(); print({'numba', 'pandas'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "set()"
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """There is but one kernel, kept in a directory of the test's own, and it was never compiled."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(kernel_library, "MODULES", (tiny_kernels,))
+    kernel_library.library.cache_clear()
+    yield tmp_path / kernel_library.file_name()
+    kernel_library.library.cache_clear()
+
+
+def doubled(numbers: list[int]) -> int:
+    kernel_library.library.cache_clear()
+    function = kernel_library.library().functions["doubled"]
+    return function(np.array(numbers, np.int64), np.array([numbers, numbers], np.int64), 5)
+
+
+def test_kernels_are_compiled_once(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not tiny.exists()
+    assert doubled([1, -2, 4]) == 2 * (3 * 3 + 5)
+    made = tiny.read_bytes()
+    monkeypatch.setattr(kernel_build, "object_code", None)
+    assert doubled([1, -2, 4]) == 2 * (3 * 3 + 5), "this time it is loaded"
+    monkeypatch.undo()
+    assert tiny.read_bytes() == made
+
+
+def test_a_damaged_file_is_made_anew(tiny: Path) -> None:
+    assert doubled([]) == 10
+    tiny.write_bytes(tiny.read_bytes()[:-100])
+    assert doubled([7]) == 52
+
+
+def test_a_numba_that_compiles_otherwise_is_used_as_it_is(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_build, "_parameters", lambda kind: ["i64"])  # as if arrays came in another form
+    with pytest.raises(kernel_build.UnlikeExpected, match="doubled takes ptr"):
+        kernel_build.object_code([tiny_kernels])
+    assert doubled([1, 2]) == 28
+    assert not tiny.exists()
+
+
+def test_where_nothing_can_be_kept_kernels_still_work(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = tiny.parent / "a file"
+    blocked.touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(blocked))
+    assert doubled([1]) == 16
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        np.zeros(8, np.int8),
+        np.zeros((2, 4), np.uint8),
+        np.zeros(16, np.uint8)[::2],
+        b"a string",
+    ],
+)
+def test_only_arrays_of_the_right_kind_are_handed_to_machine_code(argument: object) -> None:
+    with pytest.raises(AssertionError):
+        kernels.count_batches(argument)
+    with pytest.raises(AssertionError):
+        kernels_write.murmur2(read_only(b"key"), 0, 1.5)
+    with pytest.raises(AssertionError):
+        kernels_write.murmur2(read_only(b"key"), 0)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=30))
 def test_rows_are_ordered_by_partition_and_keep_their_order(partitions: list[int]) -> None:
     ordered = np.empty(len(partitions), np.int64)
-    kernels_write.order(np.array(partitions, np.int32), 5, ordered)
+    kernels_write.order(np.array(partitions, np.int32), 5, np.zeros(6, np.int64), ordered)
     assert ordered.tolist() == sorted(range(len(partitions)), key=lambda row: partitions[row])

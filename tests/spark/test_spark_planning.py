@@ -62,6 +62,14 @@ def test_limits_make_progress_and_are_kept_within_one_offset_a_partition(sizes: 
     assert all(0 <= taken[p] <= latest[p] - start[p] for p in end)
     assert sum(taken.values()) <= limit + len(sizes)
     assert all(taken[p] > 0 for p in end if latest[p] > start[p])
+    assert sum(taken.values()) >= min(limit, sum(sizes)), "nothing of the limit is left over"
+
+
+def test_a_stream_that_ends_by_itself_needs_no_batch_for_what_rounding_left() -> None:
+    start, latest = offsets(0, 0, 0, 0), offsets(2_499_983, 2_500_009, 2_500_017, 2_499_991)
+    for _ in range(5):
+        start = planning.rate_limited(2_000_000, start, latest)
+    assert start == latest
 
 
 def test_too_few_counts_what_is_new() -> None:
@@ -127,7 +135,11 @@ def test_a_partition_that_is_read_in_no_time_is_not_split() -> None:
 
 
 def test_small_partitions_share_a_task_but_all_cores_have_one() -> None:
-    assert [len(task) for task in tasks(ranges_of(*[3] * 20), cores=4)] == [5, 5, 5, 5]
+    assert [len(task) for task in tasks(ranges_of(*[30] * 20), cores=4)] == [5, 5, 5, 5]
+
+
+def test_a_handful_of_records_is_one_task() -> None:
+    assert tasks(ranges_of(*[2] * 4), cores=2) == [ranges_of(*[2] * 4)]
 
 
 def test_partitions_with_some_work_have_tasks_of_their_own() -> None:

@@ -84,26 +84,27 @@ class Builder:
             case "timestamp":
                 return pa.Array.from_buffers(pa.timestamp("us", tz="UTC"), count, [None, timestamps_us])
             case "topic":
-                return self._constant("topic", 0, pa.scalar(self._wanted.topic, pa.string()), count)
+                return self._constant("topic", 0, count)
             case "partition":
-                return self._constant("partition", 0, pa.scalar(self._wanted.partition, pa.int32()), count)
+                return self._constant("partition", self._wanted.partition, count)
             case "timestampType":
                 return self._timestamp_types(table, count, offsets)
             case _:
                 assert name == "headers", name
                 return self._headers(source, count)
 
-    def _constant(self, name: str, key: int, value: pa.Scalar, count: int) -> pa.Array:
-        known = self._constants.get((name, key))
+    def _constant(self, name: str, value: int, count: int) -> pa.Array:
+        known = self._constants.get((name, value))
         if known is None or len(known) < count:
-            known = self._constants[name, key] = pa.repeat(value, count)
+            made = _repeated_text(self._wanted.topic, count) if name == "topic" else _repeated(value, count)
+            known = self._constants[name, value] = made
         return known.slice(0, count)
 
     def _timestamp_types(self, table: Table, count: int, offsets: pa.Buffer) -> pa.Array:
         kinds = (table[:, k.ATTRIBUTES] & k.LOG_APPEND_TIME != 0).astype(np.int32)
         first = int(kinds[0])
         if (kinds == first).all():
-            return self._constant("timestampType", first, pa.scalar(first, pa.int32()), count)
+            return self._constant("timestampType", first, count)
         # A topic's setting was changed. Batches hold offsets in order, so each record's batch is found by its offset.
         found = np.frombuffer(offsets, np.int64)[:count]
         batch = np.searchsorted(table[:, k.BASE_OFFSET], found, side="right") - 1
@@ -161,6 +162,19 @@ def _binary(source: Source, at: Table, lengths: NDArray[np.int32], count: int, s
     out = np.frombuffer(data, np.uint8)
     nulls = k.gather(source, at, lengths, count, out, np.frombuffer(ends, np.int32), valid)
     return pa.Array.from_buffers(pa.binary(), count, [pa.py_buffer(valid) if nulls else None, ends, data], nulls)
+
+
+# Arrow has a function for this. With it comes pandas, which takes a quarter of a second to load.
+
+
+def _repeated(value: int, count: int) -> pa.Array:
+    return pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(np.full(count, value, np.int32))])
+
+
+def _repeated_text(text: str, count: int) -> pa.Array:
+    data = text.encode()
+    ends = np.arange(count + 1, dtype=np.int32) * np.int32(len(data))
+    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(ends), pa.py_buffer(data * count)])
 
 
 def _ints(count: int) -> NDArray[np.int32]:

@@ -129,7 +129,7 @@ class Encoder:
         keys, values, headers = _strings(rows.key, count), _strings(rows.value, count), _headers(rows.headers)
         chosen = self._chosen(rows, keys, values)
         ordered = np.empty(count, np.int64)
-        k.order(chosen, self._partition_count, ordered)
+        k.order(chosen, self._partition_count, np.zeros(self._partition_count + 1, np.int64), ordered)
         size = keys.size + values.size + headers.size + count * k.RECORD_OVERHEAD_MAX
         most = self._partition_count + 2 * size // self._batch_bytes + 1
         table = np.empty((min(count, most), k.COLUMNS), np.int64)

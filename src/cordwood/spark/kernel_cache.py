@@ -1,25 +1,28 @@
-"""Where numba keeps compiled kernels, so that no process but the first one ever waits for the compiler.
+"""Where compiled kernels are kept, so that no process but the first one ever waits for the compiler.
 
-Numba puts them beside the source, or into the user's cache where it may not write there. In a container both may be
-read-only; then they go into a directory of ours below the system's temporary one. What is loaded from there is code, so
-the directory must belong to this user and be closed to all others.
+That is beside the source, or in the user's cache where one may not write there. In a container both may be read-only;
+then they go into a directory of ours below the system's temporary one. What is loaded from there is code, so the
+directory must belong to this user and be closed to all others.
 """
 
 import os
 import stat
 import tempfile
 from pathlib import Path
+from typing import Final
 
-import numba
+NAME: Final = "cordwood"
 
 
-def settle() -> None:
-    """Choose a directory, unless the user has (``NUMBA_CACHE_DIR``). Call before the first kernel is declared."""
-    if numba.config.CACHE_DIR or _writable(Path(__file__).parent) or _writable(_user_cache()):
-        return
-    own = _own_directory()
-    if own is not None:
-        numba.config.CACHE_DIR = str(own)
+def directory() -> Path:
+    """The first of them that can be written to, or where the user wants it (``NUMBA_CACHE_DIR``)."""
+    wanted = os.environ.get("NUMBA_CACHE_DIR")
+    if wanted:
+        return Path(wanted)
+    for found in (Path(__file__).parent / "__pycache__", _user_cache() / NAME):
+        if _writable(found):
+            return found
+    return _own_directory() or Path(__file__).parent / "__pycache__"
 
 
 def _user_cache() -> Path:

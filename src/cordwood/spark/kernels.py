@@ -2,7 +2,7 @@
 
 The bytes come from a peer or from a file that somebody else writes, and compiled code does not check where it reads. So
 every length is compared with what is left before it is used, here, and what makes no sense gives an error code (below
-zero, one of ``ERRORS``), never a read out of bounds. Input arrays are read-only for each kernel to be compiled once.
+zero, one of ``ERRORS``), never a read out of bounds.
 
 A batch is a row of a table of 64-bit integers; ``Col`` says what its columns are. ``PAYLOAD`` and ``PAYLOAD_END`` say
 where its records lie in the bytes given to ``locate``, which are not those of the batch if it was compressed.
@@ -11,18 +11,9 @@ where its records lie in the bytes given to ``locate``, which are not those of t
 from typing import Final
 
 import numpy as np
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from . import kernel_cache
-
-kernel_cache.settle()
-
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int64]
-SmallInts = NDArray[np.int32]
+from .machine import Bytes, Ints, Kernel, SmallInts, Table, Words
 
 HEADER_BYTES: Final = 61
 LENGTH_END: Final = 12
@@ -84,7 +75,6 @@ def _crc_tables() -> NDArray[np.uint32]:
 CRC_TABLES: Final = _crc_tables()
 
 
-@njit(cache=True, nogil=True)
 def _big_endian(src: Bytes, at: int, size: int) -> int:
     value = np.uint64(0)
     for i in range(size):
@@ -92,13 +82,11 @@ def _big_endian(src: Bytes, at: int, size: int) -> int:
     return np.int64(value)
 
 
-@njit(cache=True, nogil=True)
 def _int32(src: Bytes, at: int) -> int:
     value: int = _big_endian(src, at, 4)
     return value - (1 << 32) if value >> 31 else value
 
 
-@njit(cache=True, nogil=True)
 def _varint(src: Bytes, at: int, end: int) -> tuple[int, int]:
     """A zigzag number and where it ends; that is -1 if it does not end before *end*, or has too many bytes."""
     if at >= end:
@@ -117,7 +105,7 @@ def _varint(src: Bytes, at: int, end: int) -> tuple[int, int]:
     return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), np.int64(at)
 
 
-@njit(cache=True, nogil=True)
+@Kernel
 def count_batches(src: Bytes) -> int:
     """How many batches there are, as their lengths say; not more than fit."""
     at, found = 0, 0
@@ -130,8 +118,8 @@ def count_batches(src: Bytes) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
-def scan(src: Bytes, table: Ints) -> int:
+@Kernel
+def scan(src: Bytes, table: Table) -> int:
     """Fill the table with the batches of *src*, which are whole; how many, or an error."""
     at, found = 0, 0
     while at < src.size:
@@ -167,8 +155,8 @@ def scan(src: Bytes, table: Ints) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
-def bad_checksum(src: Bytes, table: Ints, size_max: int, tables: NDArray[np.uint32]) -> int:
+@Kernel
+def bad_checksum(src: Bytes, table: Table, size_max: int, tables: Words) -> int:
     """The number of the first batch of at most *size_max* bytes whose CRC is wrong; -1 if none is.
 
     A library does this faster for large batches, but a call costs more than a small batch does here.
@@ -204,7 +192,6 @@ def bad_checksum(src: Bytes, table: Ints, size_max: int, tables: NDArray[np.uint
     return -1
 
 
-@njit(cache=True, nogil=True)
 def _after_headers(src: Bytes, at: int, end: int, sizes: Ints) -> int:
     """Where the headers of a record end; their number, names' and values' bytes are added to *sizes*."""
     count, at = _varint(src, at, end)
@@ -225,10 +212,10 @@ def _after_headers(src: Bytes, at: int, end: int, sizes: Ints) -> int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@Kernel
 def locate(
     src: Bytes,
-    table: Ints,
+    table: Table,
     start: int,
     end: int,
     offsets: Ints,
@@ -309,25 +296,12 @@ def locate(
     return found
 
 
-@intrinsic
-def copy_bytes(typing_context: object, out: Bytes, to: int, src: Bytes, at: int, length: int) -> tuple[object, object]:
-    """``memcpy``: *length* bytes of *src*, from *at* on, to *out*, from *to* on. A loop is eight times as slow."""
-
-    # Numba gives these objects, and says nothing about their types.
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        def address(array: int, index: int) -> object:
-            kind, index_kind = signature.args[array], signature.args[index]
-            data = context.make_array(kind)(context, builder, arguments[array]).data
-            return builder.gep(data, [context.cast(builder, arguments[index], index_kind, types.intp)])
-
-        size = context.cast(builder, arguments[4], signature.args[4], types.intp)
-        cgutils.raw_memcpy(builder, address(0, 1), address(2, 3), size, 1)
-        return context.get_dummy_value()
-
-    return types.void(out, to, src, at, length), generate
+def copy_bytes(out: Bytes, to: int, src: Bytes, at: int, length: int) -> None:
+    """*length* bytes of *src*, from *at* on, to *out*, from *to* on. Compiled, this is ``memcpy``."""
+    out[to : to + length] = src[at : at + length]
 
 
-@njit(cache=True, nogil=True)
+@Kernel
 def gather(src: Bytes, at: Ints, lengths: SmallInts, count: int, out: Bytes, ends: SmallInts, valid: Bytes) -> int:
     """Lay *count* byte strings one after the other, as Arrow wants them; how many of them are null.
 
@@ -347,7 +321,7 @@ def gather(src: Bytes, at: Ints, lengths: SmallInts, count: int, out: Bytes, end
     return nulls
 
 
-@njit(cache=True, nogil=True)
+@Kernel
 def gather_headers(
     src: Bytes,
     at: Ints,

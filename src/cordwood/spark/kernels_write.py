@@ -8,9 +8,9 @@ from our own process; their lengths were compared before.
 from typing import Final
 
 import numpy as np
-from numba import njit
 
-from .kernels import HEADER_BYTES, LENGTH_END, Bytes, Ints, SmallInts, copy_bytes
+from .kernels import HEADER_BYTES, LENGTH_END, copy_bytes
+from .machine import Bytes, Ints, Kernel, SmallInts, Table
 
 # Columns of the table of batches that were written.
 PARTITION: Final = 0
@@ -29,12 +29,11 @@ STICKY_PARTITION: Final = 0
 STICKY_BYTES: Final = 1
 
 
-@njit(cache=True, nogil=True)
 def _is_valid(valid: Bytes, first: int, i: int) -> bool:
     return valid.size == 0 or valid[(first + i) >> 3] >> np.uint8((first + i) & 7) & np.uint8(1) == 1
 
 
-@njit(cache=True, nogil=True)
+@Kernel
 def murmur2(data: Bytes, at: int, length: int) -> int:
     """Kafka's hash of a key: 32 bits, not negative."""
     mask, m = np.uint64(0xFFFFFFFF), np.uint64(0x5BD1E995)
@@ -64,7 +63,7 @@ def murmur2(data: Bytes, at: int, length: int) -> int:
     return np.int64(h & np.uint64(0x7FFFFFFF))
 
 
-@njit(cache=True, nogil=True)
+@Kernel
 def choose(
     count: int,
     partition_count: int,
@@ -77,7 +76,7 @@ def choose(
     sticky_bytes: int,
     state: Ints,
     out: SmallInts,
-) -> None:
+) -> int:
     """Each row's partition: the given one (if not below 0), else that of its key, else the one filled just now.
 
     Records without a key fill one partition's batch before they go on to the next, as with Java's client: large batches
@@ -94,12 +93,15 @@ def choose(
                 state[STICKY_BYTES] = 0
             out[i] = state[STICKY_PARTITION]
             state[STICKY_BYTES] += value_ends[i + 1] - value_ends[i] + 8
+    return count
 
 
-@njit(cache=True, nogil=True)
-def order(partitions: SmallInts, partition_count: int, out: Ints) -> None:
-    """The rows by partition, those of one partition in the order that they have."""
-    at = np.zeros(partition_count + 1, np.int64)
+@Kernel
+def order(partitions: SmallInts, partition_count: int, at: Ints, out: Ints) -> int:
+    """The rows by partition, those of one partition in the order that they have.
+
+    *at* is memory to work in: zeros, one more than there are partitions.
+    """
     for i in range(partitions.size):
         at[partitions[i] + 1] += 1
     for partition in range(partition_count):
@@ -108,9 +110,9 @@ def order(partitions: SmallInts, partition_count: int, out: Ints) -> None:
         partition = partitions[i]
         out[at[partition]] = i
         at[partition] += 1
+    return partitions.size
 
 
-@njit(cache=True, nogil=True)
 def _varint_size(number: int) -> int:
     value = np.uint64(number << 1 ^ number >> 63)
     size = 1
@@ -120,7 +122,6 @@ def _varint_size(number: int) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
 def _put_varint(out: Bytes, at: int, number: int) -> int:
     value = np.uint64(number << 1 ^ number >> 63)
     while value > np.uint64(0x7F):
@@ -131,7 +132,6 @@ def _put_varint(out: Bytes, at: int, number: int) -> int:
     return at + 1
 
 
-@njit(cache=True, nogil=True)
 def _put(out: Bytes, at: int, number: int, size: int) -> None:
     value = np.uint64(number)
     for i in range(size):
@@ -139,7 +139,6 @@ def _put(out: Bytes, at: int, number: int, size: int) -> None:
         value >>= np.uint64(8)
 
 
-@njit(cache=True, nogil=True)
 def _put_string(out: Bytes, at: int, data: Bytes, start: int, length: int) -> int:
     """A length and the bytes; -1 is null."""
     at = _put_varint(out, at, length)
@@ -149,7 +148,6 @@ def _put_string(out: Bytes, at: int, data: Bytes, start: int, length: int) -> in
     return at
 
 
-@njit(cache=True, nogil=True)
 def _finish(out: Bytes, start: int, stop: int, count: int, base_ms: int, max_ms: int) -> None:
     """The header of a batch, but for its CRC, its producer and its sequence number."""
     _put(out, start, 0, 8)
@@ -166,7 +164,7 @@ def _finish(out: Bytes, start: int, stop: int, count: int, base_ms: int, max_ms:
     _put(out, start + 57, count, 4)
 
 
-@njit(cache=True, nogil=True)
+@Kernel
 def write(
     rows: Ints,
     partitions: SmallInts,
@@ -188,7 +186,7 @@ def write(
     header_first: int,
     batch_bytes: int,
     out: Bytes,
-    table: Ints,
+    table: Table,
 ) -> int:
     """Write the rows, which are ordered by partition, as batches one after the other; how many, or ``NO_ROOM``.
 

@@ -19,7 +19,9 @@ SPLIT_OFFSETS_MAX: Final = 4_000_000
 """More is split even where the cores of this machine have enough to do: the cluster may have more of them."""
 TASKS_PER_CORE: Final = 2
 PACK_OFFSETS: Final = 1000
-"""Partitions with so few new records in all are read by one task."""
+"""Partitions with so few new records together are read by one task."""
+ONE_TASK_OFFSETS: Final = 100
+"""So few records in all are read by one task, however many cores there are: a second one would only cost."""
 
 _OFFSET_MAX: Final = 2**63 - 1
 
@@ -30,23 +32,18 @@ _OFFSET_MAX: Final = 2**63 - 1
 def rate_limited(limit: int, start: Mapping[Partition, int], latest: Mapping[Partition, int]) -> Offsets:
     """The end of a micro-batch of about *limit* offsets, each partition in proportion to what it has.
 
-    *start* has an entry for each partition of *latest*. Small partitions get at least one offset.
+    *start* has an entry for each partition of *latest*. Small partitions get at least one offset. What rounding leaves
+    over is given out too: else a stream that ends by itself needs one more micro-batch, for a handful of records.
     """
-    sizes = {partition: max(end - start[partition], 0) for partition, end in latest.items()}
+    sizes = {partition: end - start[partition] for partition, end in latest.items() if end > start[partition]}
     total = sum(sizes.values())
-    if total <= 0:
+    if total <= limit:
         return dict(latest)
-    return {
-        partition: min(end, start[partition] + _share(limit, sizes[partition], total), _OFFSET_MAX)
-        if sizes[partition]
-        else end
-        for partition, end in latest.items()
-    }
-
-
-def _share(limit: int, size: int, total: int) -> int:
-    share = limit * size / total
-    return math.ceil(share) if share < 1 else math.floor(share)
+    taken = {partition: max(limit * size // total, 1) for partition, size in sizes.items()}
+    rest = max(limit - sum(taken.values()), 0)
+    for partition in sorted(taken, key=lambda p: (-(limit * sizes[p] % total), p))[:rest]:
+        taken[partition] = min(taken[partition] + 1, sizes[partition])
+    return {p: min(start[p] + taken[p], _OFFSET_MAX) if p in taken else end for p, end in latest.items()}
 
 
 def too_few(least: int, start: Mapping[Partition, int], latest: Mapping[Partition, int]) -> bool:
@@ -140,7 +137,8 @@ def _divided(range_: Range, parts: int) -> list[Range]:
 
 def _packed(ranges: Sequence[Range], cores: int) -> list[list[Range]]:
     """Small ranges together, but as many tasks as there are cores, if there are ranges for them."""
-    limit = min(PACK_OFFSETS, math.ceil(sum(map(_size, ranges)) / max(cores, 1)))
+    share = math.ceil(sum(map(_size, ranges)) / max(cores, 1))
+    limit = min(PACK_OFFSETS, max(share, ONE_TASK_OFFSETS))
     made: list[list[Range]] = []
     room = 0
     for range_ in ranges:

@@ -20,6 +20,7 @@ from .ranges import Chunk, Range
 from .road import DirectHint, roads
 from .schema import Columns
 from .values import ValueDecoder
+from .worker import Arrival
 
 
 class Task(InputPartition):
@@ -48,6 +49,7 @@ class Reading:
     group: str | None = None
     log: logging.Logger = field(default_factory=lambda: logging.getLogger("cordwood.spark"))
     values: ValueDecoder | None = None
+    arrival: Arrival = field(default_factory=Arrival)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task. What is no task of ours has none: Spark makes one up if there are none at all."""

@@ -6,7 +6,7 @@ what writing once could be built on.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from .outlet import Outlet
 from .sink_options import SinkOptions
 from .sink_rows import SinkColumns, by_topic, gathered
 from .warm import warm
+from .worker import Arrival
 
 _QUERY_ID: Final = "sql.streaming.queryId"
 _BATCH_ID: Final = "streaming.sql.batchId"
@@ -46,6 +47,7 @@ class Plan:
 
     options: SinkOptions
     columns: SinkColumns
+    arrival: Arrival = field(default_factory=Arrival)
 
     @classmethod
     def of(cls, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> "Plan":

@@ -1,0 +1,91 @@
+"""The kernels' machine code in this process: loaded from its file, or made, and then kept for all others.
+
+The file's name has all in it that the code depends on: the kernels' text, LLVM's version, the processor. Its contents
+begin with their own hash, so that a damaged file is made anew.
+"""
+
+import hashlib
+import inspect
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from . import kernel_cache, kernels, kernels_write, machine
+from .machine import Kernel, Native, native
+
+MODULES: Final = (kernels, kernels_write)
+_HASH_BYTES: Final = 32
+
+
+class Library(NamedTuple):
+    """Every kernel by its name, ready to be called, and whoever owns the memory that they are in."""
+
+    functions: Mapping[str, Native]
+    owner: object
+
+
+@cache
+def library() -> Library:
+    """Loaded once in a process, for good."""
+    path = kernel_cache.directory() / file_name()
+    code = _stored(path)
+    if code is None:
+        from . import kernel_build  # with it comes numba
+
+        try:
+            code = kernel_build.object_code(MODULES)
+        except kernel_build.UnlikeExpected:
+            return Library(kernel_build.dispatchers(MODULES), None)
+        _store(path, code)
+    return loaded(code)
+
+
+def file_name() -> str:
+    """
+    >>> file_name().startswith("kernels-")
+    True
+    """
+    about = [llvmlite.__version__, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
+    about += [Path(inspect.getfile(module)).read_text() for module in (*MODULES, machine)]
+    return f"kernels-{hashlib.sha256(repr(about).encode()).hexdigest()[:24]}.o"
+
+
+def loaded(code: bytes) -> Library:
+    """Machine code, as functions."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    kernels = [value for module in MODULES for value in vars(module).values() if isinstance(value, Kernel)]
+    return Library(
+        {kernel.name: native(engine.get_function_address(kernel.name), kernel) for kernel in kernels}, engine
+    )
+
+
+def _stored(path: Path) -> bytes | None:
+    """What the file holds; None if there is none, or it is not whole."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    code = data[_HASH_BYTES:]
+    return code if hashlib.sha256(code).digest() == data[:_HASH_BYTES] else None
+
+
+def _store(path: Path, code: bytes) -> None:
+    """Where that does not work, the next process compiles again."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(hashlib.sha256(code).digest() + code)
+        Path(temporary).replace(path)
