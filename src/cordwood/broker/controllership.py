@@ -17,7 +17,7 @@ from cordwood.cluster.election import imbalanced, needed_state, preferred_state
 from cordwood.cluster.image import Delta, PartitionInfo, TopicInfo
 from cordwood.cluster.reassignment import Move, completed, write_moves
 from cordwood.cluster.registration import remove_broker
-from cordwood.cluster.states import STATES_MAX, Live, same_topics, state_of, write_state
+from cordwood.cluster.states import STATES_MAX, Live, state_of, write_states
 from cordwood.config import TopicConfig
 from cordwood.effects import PurgeChanges
 from cordwood.errors import Refused
@@ -194,12 +194,12 @@ class Controllership:
     def _plan_states(self, names: Sequence[TopicPartition]) -> list[StoreOp]:
         image = self._broker.image
         live = Live.of(image)
-        writes = [
-            write_state(image, topic.name, partition.index, state)
+        states = {
+            TopicPartition(topic.name, partition.index): state
             for topic, partition in self._find(names)
             if (state := needed_state(topic, partition, live, self.unclean)) is not None
-        ]
-        return same_topics(image) + writes if writes else []
+        }
+        return write_states(image, states)
 
     def _plan_ends(self, names: Sequence[TopicPartition]) -> list[StoreOp]:
         """The moves of one topic's partitions that have come to their end."""
@@ -226,12 +226,12 @@ class Controllership:
     def _plan_preferred(self, names: Sequence[TopicPartition]) -> list[StoreOp]:
         image = self._broker.image
         live = Live.of(image)
-        writes = [
-            write_state(image, topic.name, partition.index, state)
+        states = {
+            TopicPartition(topic.name, partition.index): state
             for topic, partition in self._find(names)
             if (state := preferred_state(partition, live)) is not None
-        ]
-        return same_topics(image) + writes if writes else []
+        }
+        return write_states(image, states)
 
     def _purge(self, now: Instant) -> None:
         if self.active:

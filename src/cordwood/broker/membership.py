@@ -83,6 +83,7 @@ class Membership:
         if delta.reloaded:
             self._outdated = False
         if delta.reloaded or self._broker.node in delta.brokers:
+            self._cancel_retry()  # what stood in the way may be gone
             self._match()
         if self.stopping and (delta.reloaded or delta.brokers or delta.topics):
             self._look_for_heirs()
@@ -150,6 +151,11 @@ class Membership:
     def _again(self, now: Instant) -> None:
         self._retry = None
         self._match()
+
+    def _cancel_retry(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
 
     # ------------------------------------------------------------------ the end
 

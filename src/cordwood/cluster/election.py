@@ -32,7 +32,7 @@ def needed_state(topic: TopicInfo, partition: PartitionInfo, live: Live, unclean
         return new_state(partition.replicas, live)
     state = settled(state_of(partition), partition.replicas, live)
     if state.leader == NO_LEADER and unclean(topic):
-        state = _uncleanly(state, partition.replicas, live)
+        state = _uncleanly(state_of(partition), partition.replicas, live) or state
     return None if state == state_of(partition) else state
 
 
@@ -59,9 +59,9 @@ def _first(replicas: Iterable[NodeId], isr: tuple[NodeId, ...], live: Live) -> N
     return next((node for node in candidates if node in live.able), candidates[0] if candidates else NO_LEADER)
 
 
-def _uncleanly(state: State, replicas: tuple[NodeId, ...], live: Live) -> State:
-    leader = next((node for node in replicas if node in live.able), NO_LEADER)
-    return state if leader == NO_LEADER else led_by(state, leader, (leader,))
+def _uncleanly(state: State, replicas: tuple[NodeId, ...], live: Live) -> State | None:
+    leader = next((node for node in replicas if node in live.able), None)
+    return None if leader is None else led_by(state, leader, (leader,))
 
 
 # ---------------------------------------------------------------------- elections that somebody asks for
@@ -102,9 +102,10 @@ def elect_uncleanly(partition: PartitionInfo, live: Live) -> State:
     """What a person asks for: somebody leads a partition that has no leader, at the price of what is missing there."""
     if partition.leader != NO_LEADER:
         raise Refused(Error.ELECTION_NOT_NEEDED, f"Broker {partition.leader} leads it.")
-    state = settled(state_of(partition), partition.replicas, live)
-    if state.leader == NO_LEADER:
-        state = _uncleanly(state, partition.replicas, live)
-    if state.leader == NO_LEADER:
+    clean = settled(state_of(partition), partition.replicas, live)
+    if clean.leader != NO_LEADER:
+        return clean
+    state = _uncleanly(state_of(partition), partition.replicas, live)
+    if state is None:
         raise Refused(Error.ELIGIBLE_LEADERS_NOT_AVAILABLE, "None of its replicas is there.")
     return state

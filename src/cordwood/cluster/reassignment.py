@@ -15,7 +15,7 @@ from cordwood.cluster import layout
 from cordwood.cluster.election import Unclean, settled
 from cordwood.cluster.image import MetadataImage, PartitionInfo, TopicInfo
 from cordwood.cluster.layout import Assignment
-from cordwood.cluster.states import Live, State, same_topics, state_of, write_state
+from cordwood.cluster.states import Live, State, state_of, still_there, write_state
 from cordwood.errors import Error, Refused
 from cordwood.ids import NodeId
 from cordwood.ports import Set, StoreOp
@@ -110,14 +110,12 @@ def _without(nodes: tuple[NodeId, ...], others: Collection[NodeId]) -> tuple[Nod
 def write_moves(image: MetadataImage, topic: TopicInfo, moves: Mapping[int, Move]) -> list[StoreOp]:
     """All moves of a topic's partitions at once: their replicas are in one node."""
     assignments = [partition.assignment for partition in topic.partitions]
-    states: list[StoreOp] = []
-    for index, (assignment, state) in moves.items():
-        assignments[index] = assignment
-        if state is not None:
-            states.append(write_state(image, topic.name, index, state))
+    for index, planned in moves.items():
+        assignments[index] = planned.assignment
+    states = {index: planned.state for index, planned in moves.items() if planned.state is not None}
     path = layout.topic_path(topic.name)
     return [
-        *same_topics(image),
+        *still_there(image, states.values()),
         Set(path, layout.topic_data(topic.id, assignments), image.versions[path]),
-        *states,
+        *(write_state(image, topic.name, index, state) for index, state in states.items()),
     ]

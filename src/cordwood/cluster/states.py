@@ -5,12 +5,12 @@ makes sure that no topic was deleted meanwhile, or the name might be another top
 an old image fails as a whole, and is planned again.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from cordwood.cluster import layout
-from cordwood.cluster.image import MetadataImage, PartitionInfo, TopicInfo
-from cordwood.ids import NodeId, TopicName
+from cordwood.cluster.image import NO_LEADER, MetadataImage, PartitionInfo, TopicInfo
+from cordwood.ids import NodeId, TopicName, TopicPartition
 from cordwood.ports import Check, Create, Set, StoreOp
 
 STATES_MAX = 200
@@ -42,7 +42,7 @@ def state_of(partition: PartitionInfo) -> State:
 
 
 def write_state(image: MetadataImage, topic: TopicName, index: int, state: State) -> StoreOp:
-    """Give a partition another state, or its first one. It must go with ``same_topics``."""
+    """Give a partition another state, or its first one. It must go with ``same_topics`` or ``still_there``."""
     leader, leader_epoch, isr = state
     path = layout.partition_path(topic, index)
     data = layout.partition_data(
@@ -52,10 +52,32 @@ def write_state(image: MetadataImage, topic: TopicName, index: int, state: State
     return Create(path, data) if version is None else Set(path, data, version)
 
 
+def write_states(image: MetadataImage, states: Mapping[TopicPartition, State]) -> list[StoreOp]:
+    """Give partitions other states, with all that must hold for it."""
+    if not states:
+        return []
+    writes = [write_state(image, name.topic, name.partition, state) for name, state in states.items()]
+    return still_there(image, states.values()) + writes
+
+
 def same_topics(image: MetadataImage) -> list[StoreOp]:
     """Fail unless every topic is still the one that the image shows. A broker on its own needs no such care."""
     version = image.versions.get(layout.DELETIONS)
     return [] if version is None else [Check(layout.DELETIONS, version)]
+
+
+def still_there(image: MetadataImage, states: Iterable[State]) -> list[StoreOp]:
+    """Fail unless those who are in sync in these states, and led, are there as the image shows it.
+
+    A state that leaves others out must not rest on brokers that are gone: what they had may be gone too. It includes
+    ``same_topics``.
+    """
+    guards = same_topics(image)
+    if guards:
+        nodes = {node for state in states if state.leader != NO_LEADER for node in state.isr}
+        paths = (layout.broker_path(node) for node in sorted(nodes))
+        guards += (Check(path, image.versions[path]) for path in paths if path in image.versions)
+    return guards
 
 
 def same_life(image: MetadataImage, node: NodeId, epoch: int) -> StoreOp:

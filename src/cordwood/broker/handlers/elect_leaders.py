@@ -14,7 +14,7 @@ from cordwood.broker.connection import Call
 from cordwood.broker.portions import propose_in_turn
 from cordwood.cluster.election import elect_preferred, elect_uncleanly
 from cordwood.cluster.image import MetadataImage, PartitionInfo
-from cordwood.cluster.states import STATES_MAX, Live, State, same_topics, write_state
+from cordwood.cluster.states import STATES_MAX, Live, State, write_states
 from cordwood.errors import Error, Refused
 from cordwood.ids import TopicName, TopicPartition
 from cordwood.ports import StoreOp
@@ -66,16 +66,14 @@ def _wanted(image: MetadataImage, request: ElectLeadersRequest) -> list[TopicPar
 
 def _plan(image: MetadataImage, names: Sequence[TopicPartition], elect: Elect, outcomes: Outcomes) -> list[StoreOp]:
     live = Live.of(image)
-    writes: list[StoreOp] = []
+    states: dict[TopicPartition, State] = {}
     for name in names:
         try:
-            state = elect(_find(image, name), live)
+            states[name] = elect(_find(image, name), live)
+            outcomes[name] = None
         except Refused as refusal:
             outcomes[name] = refusal
-        else:
-            outcomes[name] = None
-            writes.append(write_state(image, name.topic, name.partition, state))
-    return same_topics(image) + writes if writes else []
+    return write_states(image, states)
 
 
 def _find(image: MetadataImage, name: TopicPartition) -> PartitionInfo:
