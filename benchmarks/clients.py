@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from . import peer
-from .brokers import Broker
 from .processes import Processes, ToolFailedError
 
 TOOL_LIMIT_S: Final = 600.0
@@ -51,6 +50,15 @@ class LatencyLoad:
     acks: str = "all"
 
 
+class Reachable(Protocol):
+    """A broker, or a cluster of them."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def bootstrap(self) -> str: ...
+
+
 class Clients:
     """Runs tools against a broker, one at a time, and hands their output lines to `on_line`."""
 
@@ -58,7 +66,7 @@ class Clients:
         self._processes = processes
         self._on_line = on_line
 
-    def produce(self, broker: Broker, topic: str, load: ProduceLoad) -> float:
+    def produce(self, broker: Reachable, topic: str, load: ProduceLoad) -> float:
         """Run ProducerPerformance; return its steady rate in MB (10⁶ bytes) a second."""
         arguments = ["--topic", topic, "--num-records", str(load.records), "--record-size", str(load.record_bytes)]
         arguments += ["--throughput", "-1", "--warmup-records", str(load.warm_up), "--reporting-interval", "1000"]
@@ -70,12 +78,12 @@ class Clients:
             raise ToolFailedError("ProducerPerformance printed no steady state:\n" + "\n".join(lines[-5:]))
         return float(found[-1][1]) * load.record_bytes / 1e6
 
-    def consume(self, broker: Broker, topic: str, *, passes: int, consumers: int) -> tuple[float, int]:
+    def consume(self, broker: Reachable, topic: str, *, passes: int, consumers: int) -> tuple[float, int]:
         """Read the whole topic `passes` times; return MB a second, of all but the first, and one pass's bytes."""
         figures = self._own("consume", broker.bootstrap, topic, str(passes), str(consumers))
         return figures["bytes"] * (passes - 1) / 1e6 / figures["seconds"], int(figures["bytes"])
 
-    def latency(self, broker: Broker, topic: str, load: LatencyLoad) -> dict[str, float]:
+    def latency(self, broker: Reachable, topic: str, load: LatencyLoad) -> dict[str, float]:
         sizes = (load.warm_up, load.records, load.record_bytes)
         return self._own("latency", broker.bootstrap, topic, *map(str, sizes), load.acks, str(load.fetch_wait_ms))
 
@@ -93,15 +101,15 @@ class Clients:
         return lines
 
 
-def create_topic(broker: Broker, topic: str, *, partitions: int) -> None:
+def create_topic(broker: Reachable, topic: str, *, partitions: int, replicas: int = 1) -> None:
     """Create it and wait until every partition can be used: Kafka answers before its partitions are there."""
     admin = _admin(broker)
-    futures = admin.create_topics([NewTopic(topic, partitions, 1)], operation_timeout=ADMIN_TIMEOUT_S)
+    futures = admin.create_topics([NewTopic(topic, partitions, replicas)], operation_timeout=ADMIN_TIMEOUT_S)
     futures[topic].result(ADMIN_TIMEOUT_S)
     end_offsets(broker, topic, partitions=partitions)
 
 
-def end_offsets(broker: Broker, topic: str, *, partitions: int) -> int:
+def end_offsets(broker: Reachable, topic: str, *, partitions: int) -> int:
     """The sum of the partitions' end offsets: the number of records of a topic that nobody has shortened."""
     latest = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
     admin = _admin(broker)
@@ -116,7 +124,7 @@ def end_offsets(broker: Broker, topic: str, *, partitions: int) -> int:
         admin.poll(POLL_S)
 
 
-def delete_topic(broker: Broker, topic: str) -> None:
+def delete_topic(broker: Reachable, topic: str) -> None:
     admin = _admin(broker)
     try:
         admin.delete_topics([topic], operation_timeout=ADMIN_TIMEOUT_S)[topic].result(ADMIN_TIMEOUT_S)
@@ -124,5 +132,5 @@ def delete_topic(broker: Broker, topic: str) -> None:
         raise ToolFailedError(f"{broker.name} did not delete {topic}: {error}") from error
 
 
-def _admin(broker: Broker) -> AdminClient:
+def _admin(broker: Reachable) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})

@@ -5,6 +5,7 @@ ZooKeeper, which is counted apart: Kafka's controllers live inside of its broker
 """
 
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,14 +14,16 @@ from typing import Final
 
 import psutil
 
+from cordwood.run.zookeeper_server import ZooKeeperServer
+
 from . import peer, raw
 from .brokers import KAFKA_CLUSTER_ID, SETTINGS, StartError, free_port
 from .processes import Processes
 
 BROKERS: Final = (1, 2, 3)
+REPLICAS: Final = 3
 START_LIMIT_S: Final = 120.0
 POLL_S: Final = 0.02
-# Topics of several thousand partitions are made by one request.
 CLUSTER_SETTINGS: Final[Mapping[str, str]] = {
     **SETTINGS,
     "default.replication.factor": "3",
@@ -55,7 +58,7 @@ class BrokerCluster:
     name: str
     processes: Processes
     members: dict[int, Member]
-    keeper: subprocess.Popen[bytes] | None = None
+    keeper: ZooKeeperServer | None = None
     start_s: float = 0.0
     _ended_cpu_s: float = field(default=0.0)
 
@@ -65,33 +68,33 @@ class BrokerCluster:
 
     def cpu_s(self) -> float:
         """User and system time of all brokers so far, of those that ended too."""
-        return self._ended_cpu_s + sum(_cpu_s(member.process) for member in self._running())
+        return self._ended_cpu_s + sum(_cpu_s(member.process.pid) for member in self._running())
 
     def rss_bytes(self) -> int:
-        return sum(_rss_bytes(member.process) for member in self._running())
+        return sum(_rss_bytes(member.process.pid) for member in self._running())
 
     def keeper_cpu_s(self) -> float:
-        return 0.0 if self.keeper is None else _cpu_s(self.keeper)
+        return 0.0 if self.keeper is None else _cpu_s(self.keeper.pid)
 
     def keeper_rss_bytes(self) -> int:
-        return 0 if self.keeper is None else _rss_bytes(self.keeper)
+        return 0 if self.keeper is None else _rss_bytes(self.keeper.pid)
 
     def written_bytes(self) -> int:
         """What all brokers have written so far, to files and sockets. Linux counts that."""
-        return sum(int(p.io_counters().write_chars) for m in self._running() for p in _family(m.process))
+        return sum(int(p.io_counters().write_chars) for m in self._running() for p in _family(m.process.pid))
 
     def kill(self, node_id: int) -> float:
         """kill -9. When it was, by the monotonic clock."""
         member = self.members[node_id]
-        self._ended_cpu_s += _cpu_s(member.process)
-        member.process.kill()
+        self._ended_cpu_s += _cpu_s(member.process.pid)
         at_s = time.monotonic()
+        member.process.kill()
         self.processes.stop(member.process)
         return at_s
 
     def stop(self, node_id: int) -> None:
         member = self.members[node_id]
-        self._ended_cpu_s += _cpu_s(member.process)
+        self._ended_cpu_s += _cpu_s(member.process.pid)
         self.processes.stop(member.process)
 
     def start(self, node_id: int) -> None:
@@ -103,13 +106,35 @@ class BrokerCluster:
         for member in self._running():
             self.processes.stop(member.process)
         if self.keeper is not None:
-            self.processes.stop(self.keeper)
+            self.keeper.stop()
 
     def _running(self) -> list[Member]:
         return [member for member in self.members.values() if member.process.poll() is None]
 
 
 LaunchCluster = Callable[[Processes, Path], BrokerCluster]
+
+
+def launch_cordwood_cluster(processes: Processes, data: Path) -> BrokerCluster:
+    keeper = ZooKeeperServer(data / "zookeeper", on_line=_nobody_listens).start()
+    ports = {node_id: free_port() for node_id in BROKERS}
+    commands = {}
+    for node_id, port in ports.items():
+        command = [sys.executable, "-m", "cordwood.cli", "serve", "--data", str(data / f"broker-{node_id}")]
+        command += ["--host", "127.0.0.1", "--port", str(port), "--node-id", str(node_id)]
+        command += ["--zookeeper", f"{keeper.connect}/bench"]
+        for name, value in CLUSTER_SETTINGS.items():
+            command += ["--set", f"{name}={value}"]
+        commands[node_id] = command
+    try:
+        return _start(processes, "cordwood", ports, commands, keeper=keeper)
+    except BaseException:
+        keeper.kill()
+        raise
+
+
+def _nobody_listens(line: str) -> None:
+    """What ZooKeeper has to say is in nobody's way."""
 
 
 def launch_kafka_cluster(processes: Processes, data: Path) -> BrokerCluster:
@@ -132,13 +157,17 @@ def launch_kafka_cluster(processes: Processes, data: Path) -> BrokerCluster:
     return _start(processes, "kafka", {n: p for n, (p, _) in ports.items()}, commands, keeper=None)
 
 
+# Ours first: the order of every round and of every table.
+CLUSTERS: Final[Mapping[str, LaunchCluster]] = {"cordwood": launch_cordwood_cluster, "kafka": launch_kafka_cluster}
+
+
 def _start(
     processes: Processes,
     name: str,
     ports: Mapping[int, int],
     commands: Mapping[int, Sequence[str]],
     *,
-    keeper: subprocess.Popen[bytes] | None,
+    keeper: ZooKeeperServer | None,
 ) -> BrokerCluster:
     begin = time.perf_counter()
     members = {
@@ -172,17 +201,15 @@ def _ends_within(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
     return True
 
 
-def _family(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    parent = psutil.Process(process.pid)
+def _family(pid: int) -> list[psutil.Process]:
+    parent = psutil.Process(pid)
     return [parent, *parent.children(recursive=True)]
 
 
-def _cpu_s(process: subprocess.Popen[bytes]) -> float:
-    if process.poll() is not None:
-        return 0.0
-    times = [one.cpu_times() for one in _family(process)]
+def _cpu_s(pid: int) -> float:
+    times = [one.cpu_times() for one in _family(pid)]
     return float(sum(time.user + time.system for time in times))
 
 
-def _rss_bytes(process: subprocess.Popen[bytes]) -> int:
-    return sum(int(one.memory_info().rss) for one in _family(process))
+def _rss_bytes(pid: int) -> int:
+    return sum(int(one.memory_info().rss) for one in _family(pid))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isinf
+from math import inf, isinf
 from statistics import median
 from typing import Final
 
@@ -49,6 +49,15 @@ COMMIT_RATE: Final = Metric("commit_rate", "throughput", "commits/s", 0.8, more_
 COMMIT_CPU: Final = Metric("commit_cpu", "broker CPU", "µs/commit", 0.6)
 LOADED: Final = Metric("loaded", "start until all offsets are there", "s", 5.0, absolute=True)
 LOADED_RSS: Final = Metric("loaded_rss", "memory (RSS)", "MB", 150.0, absolute=True)
+
+CLUSTER_RATE: Final = Metric("rate", "throughput", "MB/s", 1.2, more_is_better=True)
+CLUSTER_CPU_PER_GB: Final = Metric("cpu_per_gb", "CPU of all brokers", "s/GB", 0.6)
+KEEPER_CPU_PER_GB: Final = Metric("keeper_cpu_per_gb", "the same with ZooKeeper", "s/GB", inf)
+CLUSTER_RSS: Final = Metric("rss", "memory (RSS) of all brokers", "MB", 0.15)
+KEEPER_RSS: Final = Metric("keeper_rss", "the same with ZooKeeper", "MB", inf)
+FAILOVER: Final = Metric("failover", "longest time without an acknowledgement", "s", 1.0, absolute=True)
+FULL_ISR: Final = Metric("full_isr", "start until all replicas are in sync", "s", 1.0)
+ELECTED: Final = Metric("elected", "until all partitions have leaders", "s", 3.0, absolute=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ ListOffsets 1.
 import socket
 import struct
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import crc32c
 
@@ -61,6 +61,50 @@ def metadata_frame() -> bytes:
 
 def broker_count(body: bytes) -> int:
     return int.from_bytes(body[:4], "big", signed=True)
+
+
+def topic_frame(topic: str) -> bytes:
+    """Asks for one topic, and for the brokers."""
+    return _frame(METADATA, 1, struct.pack(">i", 1) + _string(topic))
+
+
+class PartitionState(NamedTuple):
+    """A partition as Metadata tells of it."""
+
+    partition: int
+    leader: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+
+def partition_states(body: bytes) -> list[PartitionState]:
+    """The partitions of the only topic of a Metadata answer; none if there is no such topic."""
+    at, brokers = 4, broker_count(body)
+    for _ in range(brokers):
+        at = _behind_string(body, _behind_string(body, at + 4) + 4)  # number, host, port, rack
+    _, topics, error = struct.unpack_from(">iih", body, at)  # the controller first
+    if topics != 1 or error:
+        return []
+    at = _behind_string(body, at + 10) + 1
+    (count,) = struct.unpack_from(">i", body, at)
+    at += 4
+    states = []
+    for _ in range(count):
+        _, partition, leader = struct.unpack_from(">hii", body, at)
+        replicas, at = _numbers(body, at + 10)
+        in_sync, at = _numbers(body, at)
+        states.append(PartitionState(partition, leader, replicas, in_sync))
+    return states
+
+
+def _numbers(body: bytes, at: int) -> tuple[tuple[int, ...], int]:
+    (count,) = struct.unpack_from(">i", body, at)
+    return struct.unpack_from(f">{count}i", body, at + 4), at + 4 + 4 * count
+
+
+def _behind_string(body: bytes, at: int) -> int:
+    (length,) = struct.unpack_from(">h", body, at)
+    return at + 2 + max(int(length), 0)
 
 
 def produce_frame(topic: str, partition: int, records: bytes, *, acks: int = 1) -> bytes:

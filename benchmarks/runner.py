@@ -11,6 +11,7 @@ from typing import Final
 from . import report
 from .brokers import SIDES, Broker
 from .clients import Clients, create_topic, delete_topic
+from .cluster_rows import cluster_rows, measure_clusters, steps_of
 from .connections import ConnectionsRow
 from .groups import group_rows
 from .groups_load import TITLE as GROUPS_LOAD_TITLE
@@ -27,6 +28,7 @@ from .spark_session import Spark
 WARM_UP_TOPIC: Final = "bench-warm-up"
 # Measured by looking at the processes, or at one of them; the others are Row objects.
 PROCESS_ROWS: Final = ("start", "groups-load", "memory", "growth")
+CLUSTER_ROWS: Final = ("cluster-produce", "cluster-failover", "cluster-restart", "cluster-5000")
 
 
 class Run:
@@ -58,6 +60,9 @@ class Run:
             brokers = [launch(self._processes, self._directory / name) for name, launch in SIDES.items()]
             with closing(self._spark), self._blaming_the_dead(brokers):
                 growth = self._measure_running(brokers, rows)
+            for broker in brokers:
+                self._processes.stop(broker.process)
+        self._measure_clusters()
         return report.Report(quick=self._quick, rounds=self._rounds, figures=self._figures, growth=growth)
 
     @contextmanager
@@ -95,6 +100,21 @@ class Run:
             return []
         self._progress.step("cost of a request as a log grows")
         return measure_growth(brokers[0], self._clients, self._scale, self._progress.part)
+
+    def _measure_clusters(self) -> None:
+        """When the single brokers are gone: six brokers are enough for a machine."""
+        rows = [row for row in cluster_rows(self._clients, self._scale) if row.key in self._only]
+        if not rows:
+            return
+        for row, seen in measure_clusters(
+            self._processes,
+            self._directory,
+            rows,
+            rounds=self._rounds,
+            unmeasured_rounds=self._scale.unmeasured_rounds,
+            on_step=self._progress.step,
+        ):
+            self._add(row.title, row.metrics, seen)
 
     def _measure_start(self) -> None:
         seen: dict[str, list[dict[str, float]]] = {name: [] for name in SIDES}
@@ -136,7 +156,8 @@ class Run:
             self._progress.note(report.line(figure))
 
     def _count_steps(self) -> int:
-        rows = len([key for key in self._only if key not in PROCESS_ROWS])
+        rows = len([key for key in self._only if key not in (*PROCESS_ROWS, *CLUSTER_ROWS)])
+        cluster = len([key for key in self._only if key in CLUSTER_ROWS])
         starts = 2 * self._rounds if "start" in self._only else 0
         return (
             starts
@@ -144,4 +165,5 @@ class Run:
             + 2 * bool(rows)
             + rows * 2 * (self._rounds + 1 + self._scale.unmeasured_rounds)
             + ("growth" in self._only)
+            + steps_of(cluster, rounds=self._rounds, unmeasured_rounds=self._scale.unmeasured_rounds)
         )

@@ -10,6 +10,7 @@ ROW_KEYS: Final = (
     *("groups-commit", "groups-load"),
     *("spark-first", "spark-memory", "spark-read", "spark-stream", "spark-write", "spark-trickle"),
     *("memory", "growth"),
+    *("cluster-produce", "cluster-failover", "cluster-restart", "cluster-5000"),
 )
 LEFT_OUT_WHEN_QUICK: Final = (
     *("consume-1k", "partitions", "latency-parked", "latency-partitions"),
@@ -40,6 +41,9 @@ class Scale:
     spark_trickle_batches: int
     growth_bytes: tuple[int, ...]
     growth_requests: int
+    cluster_records: int
+    cluster_restart_partitions: int
+    cluster_many_partitions: int
 
 
 FULL: Final = Scale(
@@ -62,6 +66,9 @@ FULL: Final = Scale(
     spark_trickle_batches=100,
     growth_bytes=(10**6, 10**7, 10**8, 10**9, 10**10),
     growth_requests=20_000,
+    cluster_records=5_000_000,
+    cluster_restart_partitions=1_000,
+    cluster_many_partitions=5_000,
 )
 QUICK: Final = Scale(
     rows=tuple(key for key in ROW_KEYS if key not in LEFT_OUT_WHEN_QUICK),
@@ -83,4 +90,7 @@ QUICK: Final = Scale(
     spark_trickle_batches=40,
     growth_bytes=(10**6, 10**7, 10**8, 5 * 10**8),
     growth_requests=4_000,
+    cluster_records=1_000_000,
+    cluster_restart_partitions=300,
+    cluster_many_partitions=1_000,
 )

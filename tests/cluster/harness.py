@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
@@ -254,10 +254,19 @@ class Cluster:
         eventually(elected, within_s=SETTLE_S, what=f"another controller than broker {node}")
 
     def ends(self, topic: Topic) -> dict[int, int]:
-        """The end of each partition, as its leader tells."""
+        """The end of each partition, as its leader tells. The client may have to find out who that is by now."""
         asked = {TopicPartition(topic.name, p): OffsetSpec.latest() for p in range(topic.partitions)}
-        futures = self.admin().list_offsets(asked, request_timeout=30)
-        return {place.partition: future.result(30).offset for place, future in futures.items()}
+
+        def told() -> dict[int, int]:
+            futures = self.admin().list_offsets(asked, request_timeout=30)
+            try:
+                return {place.partition: future.result(30).offset for place, future in futures.items()}
+            except KafkaException as exception:
+                if not exception.args[0].retriable():
+                    raise
+                return {}
+
+        return eventually(told, within_s=SETTLE_S, what=f"the ends of {topic.name}")
 
     def last_words(self) -> str:
         return "\n".join(f"--- broker {number}\n{node.last_words()}" for number, node in self.nodes.items())
