@@ -25,6 +25,7 @@ from .setting import (
     Int,
     List,
     Long,
+    Password,
     Scope,
     Setting,
     Short,
@@ -445,6 +446,12 @@ class BrokerConfig:
         default=None,
         doc="How long to wait for ZooKeeper at start; as long as the session timeout if left out.",
     )
+    zookeeper_user: Str | None = setting(
+        default=None,
+        ours=True,
+        doc="The user as which brokers log in to ZooKeeper (digest). Nobody else can change what they write then.",
+    )
+    zookeeper_password: Password | None = setting(default=None, ours=True, doc="That user's password.")
     zookeeper_set_acl: Bool = setting(
         default=False, later=True, doc="Write to ZooKeeper so that others can not change it."
     )

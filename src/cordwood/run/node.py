@@ -21,7 +21,7 @@ from cordwood.run.descriptors import partitions_max
 from cordwood.run.disk import RealDisk
 from cordwood.run.driver import Driver, open_listener
 from cordwood.run.metadata import Metadata, Place, open_shared, open_standalone
-from cordwood.run.store_events import StoreEvents, connect_zookeeper
+from cordwood.run.store_events import StoreEvents
 
 
 class Node:
@@ -86,24 +86,23 @@ class Node:
                 applicant=applicant,
             )
             self._driver = Driver(broker, disk, store, self._logger, on_failure=self.ended.set)
-            if self._events is not None:
-                self._events.driver = self._driver
         except BaseException:
             for listener in listeners.values():
                 listener.close()
             raise
         self._driver.start(listeners)
+        if self._events is not None:
+            self._events.begin(self._driver)
 
     def _metadata(self, place: Place, entropy: random.Random) -> Metadata:
         """Open the store that this broker has to itself, or the one that it shares."""
         if place.config.zookeeper_connect is None:
             return open_standalone(place, entropy)
-        self._events = StoreEvents()
-        store = connect_zookeeper(place.config, self._events, self._logger)
+        self._events = StoreEvents(place.config, self._logger)
         try:
-            return open_shared(place, store, entropy)
+            return open_shared(place, self._events.store, entropy)
         except BaseException:
-            store.close()
+            self._events.store.close()
             raise
 
     def _listen(self) -> dict[str, socket.socket]:

@@ -6,19 +6,35 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from cordwood.config import BrokerConfig
+from cordwood.errors import ConfigError, StorageError
 from cordwood.ports import MetadataChange, Node, SessionState
 
 if TYPE_CHECKING:
     from cordwood.run.driver import Driver
+    from cordwood.run.zookeeper_client import Credentials
     from cordwood.run.zookeeper_store import ZooKeeperStore
 
 
 class StoreEvents:
-    """Hands on, in their order, what the store tells. The loop turns only once there is a driver to hear it."""
+    """A shared store, and who is told, in order, what happens there. Nothing is told before ``begin``."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: BrokerConfig, logger: logging.Logger) -> None:
+        """Connect to the cluster's ZooKeeper.
+
+        Raises:
+            ConfigError: there is none, or it does not let us in.
+        """
         self._loop = asyncio.get_running_loop()
-        self.driver: Driver | None = None
+        self._driver: Driver | None = None
+        try:
+            self.store = _connect(config, self, logger)
+        except StorageError as error:
+            raise ConfigError(f"{error}; start one with 'cordwood zookeeper', or correct --zookeeper") from None
+
+    def begin(self, driver: "Driver") -> None:
+        """From now on *driver* is told of everything."""
+        self._driver = driver
+        self.store.begin()
 
     def changed(self, changes: Sequence[MetadataChange]) -> None:
         self._tell(lambda driver: driver.metadata_changed(changes))
@@ -33,16 +49,11 @@ class StoreEvents:
         self._loop.call_soon_threadsafe(self._now, event)
 
     def _now(self, event: "Callable[[Driver], None]") -> None:
-        if self.driver is not None:  # else the start has failed
-            event(self.driver)
+        if self._driver is not None:  # else the start has failed
+            event(self._driver)
 
 
-def connect_zookeeper(config: BrokerConfig, events: StoreEvents, logger: logging.Logger) -> "ZooKeeperStore":
-    """Connect to the cluster's ZooKeeper.
-
-    Raises:
-        ConfigError: there is none, or it does not let us in.
-    """
+def _connect(config: BrokerConfig, events: StoreEvents, logger: logging.Logger) -> "ZooKeeperStore":
     from cordwood.run.zookeeper_store import ZooKeeperStore  # a broker on its own starts sooner without kazoo
 
     assert config.zookeeper_connect is not None
@@ -51,8 +62,17 @@ def connect_zookeeper(config: BrokerConfig, events: StoreEvents, logger: logging
         config.zookeeper_connect,
         session_timeout_ms=config.zookeeper_session_timeout_ms,
         connection_timeout_ms=config.zookeeper_session_timeout_ms if timeout_ms is None else timeout_ms,
+        credentials=_credentials(config),
         logger=logger,
         deliver=events.changed,
         reloaded=events.reloaded,
         session_changed=events.session_changed,
     )
+
+
+def _credentials(config: BrokerConfig) -> "Credentials | None":
+    if config.zookeeper_user is None:
+        return None
+    from cordwood.run.zookeeper_client import Credentials  # see above
+
+    return Credentials(config.zookeeper_user, config.zookeeper_password or "")

@@ -5,7 +5,6 @@ when the *thread* that started it ends, so start it from one that stays. Whateve
 a server that was killed comes back with it, if it is started again on the same directory.
 """
 
-import ctypes
 import os
 import signal
 import socket
@@ -20,6 +19,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from cordwood.errors import ConfigError, StorageError
+from cordwood.run.children import die_with_parent
 from cordwood.run.data_directory import DirectoryLock
 from cordwood.run.java import java_command, java_version, missing_java
 
@@ -41,7 +41,6 @@ SESSION_MS_MAX: Final = 120_000
 START_TIMEOUT_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 10.0
 _PROBE_S: Final = 0.02
-_PR_SET_PDEATHSIG: Final = 1
 
 Line = Callable[[str], None]
 
@@ -143,7 +142,7 @@ class ZooKeeperServer:
             text=True,
             errors="replace",
             process_group=0,  # Ctrl-C is for the maker, who ends its children in good order
-            preexec_fn=_die_with_parent() if sys.platform == "linux" else None,
+            preexec_fn=die_with_parent(),
         )
         if pipe is not None:
             self._reader = threading.Thread(target=self._read_lines, name="cordwood-zookeeper-lines", daemon=True)
@@ -398,16 +397,3 @@ def _jars() -> str | None:
     directory = Path(spec.submodule_search_locations[0]) / "jars"
     found = [str(path) for name in JARS for path in sorted(directory.glob(f"{name}*.jar"))]
     return os.pathsep.join(found) if any("zookeeper-" in path for path in found) else None
-
-
-def _die_with_parent() -> Callable[[], None]:
-    """What a child does before it becomes Java: ask to be killed when its maker is gone."""
-    prctl: Callable[[int, int], int] = ctypes.CDLL(None).prctl  # looked up before the fork, where it is safe
-    parent = os.getpid()
-
-    def ask() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return ask

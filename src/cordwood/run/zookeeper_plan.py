@@ -1,0 +1,221 @@
+"""From a ``multi`` of the port to one of ZooKeeper, which wants everything spelled out.
+
+ZooKeeper makes no parents, deletes no node with others below it, and the feed must say which version a node will have.
+So parents are made, nodes below are named one by one, and versions that the caller left open are read. What was read
+may be old when the ``multi`` arrives: then ZooKeeper refuses, ``Resolved.assumed`` says that it was our guess that was
+wrong and not the caller's, and the store plans again.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol, assert_never
+
+from cordwood.errors import StoreConflict
+from cordwood.ports import Check, Create, Delete, MetadataChange, Node, Set, StoreOp
+
+from .zookeeper_client import Parent, StoredNode
+from .zookeeper_feed import apply_change
+
+PACKET_BYTES_MAX: Final = 1_000_000
+"""ZooKeeper closes the connection on a request of more than 1,048,575 bytes (its ``jute.maxbuffer``)."""
+_ACCESS_LIST_BYTES: Final = 160  # an upper bound, with a long user name
+_HEAD_BYTES: Final = 9 + 4 + 4 + 4 + 4  # of an operation; lengths of path and data; version or flags
+
+
+class Reads(Protocol):
+    """What planning asks of ZooKeeper."""
+
+    def read(self, paths: Sequence[str]) -> list[StoredNode | None]: ...
+
+    def children(self, paths: Sequence[str]) -> list[list[str] | None]: ...
+
+
+@dataclass(slots=True)
+class Resolved:
+    """A ``multi`` with everything spelled out, and what it will have changed."""
+
+    operations: list[StoreOp | Parent] = field(default_factory=list)
+    assumed: list[bool] = field(default_factory=list)
+    """For each operation: does it rest on something that was read, so that a refusal is no conflict yet?"""
+    nodes: dict[str, Node] = field(default_factory=dict)
+    deleted: dict[str, None] = field(default_factory=dict)
+
+    def add(self, operation: StoreOp | Parent, *, assumed: bool) -> None:
+        self.operations.append(operation)
+        self.assumed.append(assumed)
+
+    @property
+    def change(self) -> MetadataChange:
+        return MetadataChange(list(self.nodes.values()), list(self.deleted))
+
+    def check(self) -> None:
+        assert len(self.operations) == len(self.assumed)
+
+
+class Planner:
+    """Resolves ``multi``s. It remembers which parents are there, which is a guess like everything that was read."""
+
+    def __init__(self) -> None:
+        self._parents: set[str] = set()
+
+    def forget(self) -> None:
+        """A guess was wrong."""
+        self._parents.clear()
+
+    def resolve(self, operations: Sequence[StoreOp], reads: Reads) -> Resolved:
+        """
+        Raises:
+            StoreConflict: it can not be done as the store stands.
+        """
+        known = self._read(operations, reads)
+        below = {
+            operation.path: _all_below(operation.path, reads)
+            for operation in operations
+            if isinstance(operation, Delete)
+        }
+        multi = _Multi(known, below, self._parents)
+        for operation in operations:
+            multi.add(operation)
+        return multi.resolved
+
+    def succeeded(self, resolved: Resolved) -> None:
+        """It was done: its parents are there."""
+        self._parents.update(operation.path for operation in resolved.operations if isinstance(operation, Parent))
+
+    def _read(self, operations: Sequence[StoreOp], reads: Reads) -> dict[str, StoredNode | None]:
+        """What has to be known of the store: open versions, and which parents are there."""
+        wanted: dict[str, None] = {}
+        made: set[str] = set()
+        for operation in operations:
+            if isinstance(operation, Set) and operation.version is None:
+                wanted[operation.path] = None
+            elif isinstance(operation, Create):
+                for parent in parents(operation.path):
+                    if parent in made:
+                        break  # what is below a new node is new
+                    if parent not in self._parents:
+                        wanted[parent] = None
+                made.add(operation.path)
+        known = dict(zip(wanted, reads.read(list(wanted)), strict=True)) if wanted else {}
+        self._parents.update(path for path, node in known.items() if node is not None and node.data is None)
+        return known
+
+
+class _Multi:
+    """One ``multi`` while it is spelled out: every operation sees what those before it will have done."""
+
+    def __init__(
+        self,
+        known: dict[str, StoredNode | None],
+        below: dict[str, list[str]],
+        parents_there: set[str],
+    ) -> None:
+        self._known = known
+        self._below = below
+        self._parents_there = parents_there
+        self._versions: dict[str, int | None] = {}
+        """Of nodes that operations so far have changed; None: gone."""
+        self._renewed: set[str] = set()
+        """What they have made or deleted: below it there is nothing but what came after."""
+        self.resolved = Resolved()
+
+    def add(self, operation: StoreOp) -> None:
+        match operation:
+            case Create(path, data):
+                self._add_parents(path)
+                self.resolved.add(operation, assumed=False)
+                self._renewed.add(path)
+                self._changed(Node(path, data, 0))
+            case Set(path, data, version):
+                before = self._version(path) if version is None else version
+                self.resolved.add(Set(path, data, before), assumed=version is None)
+                self._changed(Node(path, data, before + 1))
+            case Delete(path):
+                self._add_deletes(operation)
+                apply_change(self.resolved.nodes, MetadataChange(deleted=[path]))
+                self.resolved.deleted[path] = None
+            case Check():
+                self.resolved.add(operation, assumed=False)
+            case _:
+                assert_never(operation)
+
+    def _changed(self, node: Node) -> None:
+        self._versions[node.path] = node.version
+        apply_change(self.resolved.nodes, MetadataChange([node]))
+
+    def _version(self, path: str) -> int:
+        if path in self._versions:
+            version = self._versions[path]
+        else:
+            node = self._known.get(path)
+            version = None if node is None else node.version
+        if version is None:
+            raise StoreConflict(f"{path} does not exist")
+        return version
+
+    def _add_parents(self, path: str) -> None:
+        for parent in parents(path):
+            if not self._exists(parent):
+                self.resolved.add(Parent(parent), assumed=True)
+                self._versions[parent] = 0
+                self._renewed.add(parent)
+
+    def _exists(self, path: str) -> bool:
+        if path in self._versions:
+            return self._versions[path] is not None
+        if any(parent in self._renewed for parent in parents(path)):
+            return False
+        return path in self._parents_there or self._known.get(path) is not None
+
+    def _add_deletes(self, operation: Delete) -> None:
+        """The nodes below first, from the lowest up: those that are in the store, and those that are new."""
+        start = operation.path + "/"
+        there = {path for path in self._below[operation.path] if self._versions.get(path, 0) is not None}
+        there |= {path for path, version in self._versions.items() if version is not None and path.startswith(start)}
+        for path in sorted(there, reverse=True):
+            self.resolved.add(Delete(path), assumed=True)
+            self._versions[path] = None
+        self.resolved.add(operation, assumed=False)
+        self._versions[operation.path] = None
+        self._renewed.add(operation.path)
+
+
+def parents(path: str) -> Iterator[str]:
+    """The nodes above, from the top.
+
+    >>> list(parents("/brokers/topics/t"))
+    ['/brokers', '/brokers/topics']
+    """
+    end = path.find("/", 1)
+    while end > 0:
+        yield path[:end]
+        end = path.find("/", end + 1)
+
+
+def _all_below(path: str, reads: Reads) -> list[str]:
+    found: list[str] = []
+    level = [path]
+    while level:
+        names = reads.children(level)
+        level = [f"{parent}/{name}" for parent, below in zip(level, names, strict=True) for name in below or ()]
+        found += level
+    return found
+
+
+def packet_bytes(operations: Sequence[StoreOp | Parent]) -> int:
+    """About how large ZooKeeper's request for these is, without the record in the feed; rather too much."""
+    return sum(_operation_bytes(operation) for operation in operations)
+
+
+def _operation_bytes(operation: StoreOp | Parent) -> int:
+    match operation:
+        case Create(path, data):
+            return _HEAD_BYTES + len(path.encode()) + len(data) + _ACCESS_LIST_BYTES
+        case Parent(path):
+            return _HEAD_BYTES + len(path.encode()) + _ACCESS_LIST_BYTES
+        case Set(path, data):
+            return _HEAD_BYTES + len(path.encode()) + len(data)
+        case Delete(path) | Check(path):
+            return _HEAD_BYTES + len(path.encode())
+        case _:
+            assert_never(operation)

@@ -1,0 +1,649 @@
+"""The metadata store that the brokers of a cluster share: ZooKeeper.
+
+One thread does everything in order: what it is asked to write, what it hears of others, reading everything anew. It
+calls back from there, in the order in which ZooKeeper has made the changes, this broker's own among them. What it has
+to do is kept as flags and not as a list of events, so that nothing is lost when the connection is, and a failure is
+answered by doing it again.
+
+Invariants: a change is told of once and in the order of the feed, or is part of what was read anew; ``ALIVE`` is told
+when everything up to then has been; after ``LOST`` comes a new session or nothing, so whatever was ephemeral is gone.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Final, NamedTuple, TypeVar
+
+from cordwood.cluster.layout import BROKERS, CONTROLLER
+from cordwood.errors import ConfigError, CorruptData, StorageError, StoreConflict
+from cordwood.ports import Check, Create, Delete, MetadataChange, Node, SessionState, StoreOp
+
+from .zookeeper_client import ConnectionEvent, Credentials, OperationRefused, StoredNode, ZooKeeperClient
+from .zookeeper_feed import (
+    FEED,
+    NOTHING_SEEN,
+    RECORD,
+    Ephemerals,
+    apply_change,
+    change_numbers,
+    change_path,
+    decode_change,
+    encode_change,
+    fold,
+    news,
+)
+from .zookeeper_plan import PACKET_BYTES_MAX, Planner, Resolved, packet_bytes
+
+CHANGES_KEPT: Final = 1_000
+PURGE_EVERY: Final = 250
+"""Whoever writes a change with such a number removes the oldest; so they are removed wherever changes are made."""
+DELETES_AT_ONCE: Final = 1_000
+PLANS_MAX: Final = 10
+"""How often a ``multi`` is planned anew because what was read for it had changed."""
+NEW_SESSION_S: Final = 1.0
+"""Between two tries to get a new session, so that a server that breaks every one is not asked all the time."""
+AGAIN_S: Final = 0.25
+SENSITIVE: Final = ("/config/users", "/config/brokers", "/delegation_token", FEED)
+"""What nobody but the brokers may read, as in Kafka: there are passwords in it. The feed has copies of them."""
+
+T = TypeVar("T")
+
+
+class Address(NamedTuple):
+    """Where ZooKeeper is, and below which of its nodes a cluster is."""
+
+    hosts: str
+    chroot: str
+
+    @classmethod
+    def parse(cls, connect: str) -> "Address":
+        """
+        >>> Address.parse("a:2181,b:2181/kafka/one")
+        Address(hosts='a:2181,b:2181', chroot='/kafka/one')
+        """
+        hosts, _, path = connect.strip().partition("/")
+        names = path.rstrip("/").split("/") if path.strip("/") else []
+        if not all(host.strip() for host in hosts.split(",")) or any(name in ("", ".", "..") for name in names):
+            raise ConfigError(f"{connect!r} is no address of ZooKeeper; write host:port,host:port/path")
+        for host in hosts.split(","):
+            _, colon, port = host.strip().rpartition(":")
+            if colon and not host.strip().endswith("]") and not (port.isdecimal() and 0 < int(port) < 65536):
+                raise ConfigError(f"{host.strip()!r} is no address of ZooKeeper; write host:port,host:port/path")
+        return cls(hosts, "".join(f"/{name}" for name in names))
+
+
+class ZooKeeperStore:
+    """A ``MetadataStore`` on ZooKeeper.
+
+    Until ``begin`` it behaves like one that nobody shares: ``load`` reads, ``multi`` returns what has changed since,
+    by others too. From then on everything is told of through the callbacks, and ``multi`` returns an empty change.
+    """
+
+    def __init__(
+        self,
+        connect: str,
+        *,
+        session_timeout_ms: int,
+        connection_timeout_ms: int,
+        credentials: Credentials | None,
+        logger: logging.Logger,
+        deliver: Callable[[Sequence[MetadataChange]], None],
+        reloaded: Callable[[Sequence[Node]], None],
+        session_changed: Callable[[SessionState], None],
+    ) -> None:
+        """
+        Raises:
+            ConfigError: *connect* is no address.
+            StorageError: ZooKeeper was not reached in time.
+        """
+        self._address = Address.parse(connect)
+        self._connect = connect
+        self._session_timeout_ms = session_timeout_ms
+        self._credentials = credentials
+        self._logger = logger
+        self._deliver = deliver
+        self._reloaded = reloaded
+        self._session_changed = session_changed
+        self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._closing = threading.Event()
+        self._loaded = False
+        self._begun = False
+        self._held: list[MetadataChange] = []
+        self._held_reload: list[Node] | None = None
+
+        self._state = SessionState.LOST
+        self._generation = 0
+        self._started_s = 0.0
+        self._again_s = 0.0
+        self._replace_s: float | None = None
+        self._seen = NOTHING_SEEN
+        self._read_all = True
+        self._stale = {FEED: True, BROKERS: True, CONTROLLER: True}
+        self._ephemerals = Ephemerals()
+        self._planner = Planner()
+        self._client = self._new_client()
+        self._worker = threading.Thread(target=self._work, name="cordwood-zookeeper", daemon=True)
+        self._worker.start()
+        self._await_first_connection(connection_timeout_ms)
+
+    def _await_first_connection(self, connection_timeout_ms: int) -> None:
+        deadline_s = time.monotonic() + connection_timeout_ms / 1000
+        connected: Future[None] = Future()
+        self._tasks.put(lambda: self._try_first(connected, deadline_s))
+        try:
+            connected.result()
+        except BaseException:
+            self.close()
+            raise
+
+    def _try_first(self, connected: "Future[None]", deadline_s: float) -> None:
+        if self._client.connected:
+            self._resolve(connected, self._prepare)
+        elif time.monotonic() > deadline_s:
+            connected.set_exception(StorageError(f"ZooKeeper at {self._connect} was not reached in time; is it there?"))
+        else:
+            self._closing.wait(0.01)
+            self._tasks.put(lambda: self._try_first(connected, deadline_s))
+
+    # ------------------------------------------------------------------ what others call, from their threads
+
+    def load(self) -> Iterable[Node]:
+        """Every node, as of one moment. What was held back of earlier changes is in it."""
+        return self._ask(self._load)
+
+    def begin(self) -> None:
+        """From now on tell of everything: first the state of the session, then what has happened since ``load``."""
+        self._ask(self._begin)
+
+    def multi(self, operations: Sequence[StoreOp], /) -> MetadataChange:
+        """Do all of it, and return when it has been told of.
+
+        Raises:
+            StoreConflict: nothing was done: a node is missing, exists already, or has another version.
+            StorageError: ZooKeeper can not be used now. If the connection was lost on the way, it may have been done
+                or not: what is told of later, or read anew, says which.
+        """
+        return self._ask(lambda: self._multi(operations))
+
+    def purge(self) -> None:
+        """Remove the oldest of the feed. It happens by itself; this is for those who can not wait."""
+        self._ask(self._purge)
+
+    @property
+    def certain_until_s(self) -> float:
+        """Until when, on the monotonic clock, ZooKeeper holds our session as far as we know. Any thread may ask."""
+        return self._client.lease_end_s
+
+    @property
+    def session_timeout_ms(self) -> int:
+        """What ZooKeeper has granted."""
+        return self._client.session_timeout_ms
+
+    def close(self) -> None:
+        """End the session, so that what is ephemeral vanishes at once."""
+        if not self._closing.is_set():
+            self._closing.set()
+            self._client.abandon()
+            self._tasks.put(_nothing)
+        self._worker.join()
+
+    def _ask(self, work: Callable[[], T]) -> T:
+        answer: Future[T] = Future()
+        self._tasks.put(lambda: self._resolve(answer, work))
+        if not self._worker.is_alive():
+            self._refuse_tasks()
+        return answer.result()
+
+    def _resolve(self, answer: "Future[T]", work: Callable[[], T]) -> None:
+        if self._closing.is_set():
+            answer.set_exception(StorageError("the metadata store is closed"))
+            return
+        try:
+            answer.set_result(work())
+        except Exception as error:
+            answer.set_exception(error)
+
+    # ------------------------------------------------------------------ the thread
+
+    def _work(self) -> None:
+        while not self._closing.is_set():
+            task: Callable[[], None] | None = None
+            with suppress(Empty):
+                task = self._tasks.get(timeout=max(self._idle_s(), 0))
+            try:
+                self._check_lease()
+                if task is not None:
+                    task()
+                self._check_lease()
+                self._renew_session()
+                self._catch_up()
+            except Exception:
+                self._logger.exception("the metadata is read anew, because something unforeseen went wrong")
+                self._lose("something unforeseen went wrong")
+        self._client.stop()
+        self._refuse_tasks()
+
+    def _refuse_tasks(self) -> None:
+        """Whoever still waits is told that it is closed."""
+        with suppress(Empty):
+            while True:
+                self._tasks.get_nowait()()
+
+    def _idle_s(self) -> float:
+        """How long there is nothing to do but wait."""
+        now_s = time.monotonic()
+        due_s = now_s + 60.0
+        if self._state is not SessionState.LOST:
+            due_s = min(due_s, self._client.lease_end_s)
+        if self._replace_s is not None:
+            due_s = min(due_s, self._replace_s)
+        if self._loaded and self._client.connected and self._behind():
+            due_s = min(due_s, self._again_s)
+        return due_s - now_s
+
+    # ------------------------------------------------------------------ the session
+
+    def _new_client(self) -> ZooKeeperClient:
+        self._generation += 1
+        self._started_s = time.monotonic()
+        generation = self._generation
+        client = ZooKeeperClient(
+            self._address.hosts,
+            chroot=self._address.chroot,
+            session_timeout_ms=self._session_timeout_ms,
+            credentials=self._credentials,
+            sensitive=_is_sensitive,
+            on_event=lambda event: self._tasks.put(lambda: self._on_event(generation, event)),
+            logger=self._logger,
+        )
+        client.start()
+        return client
+
+    def _on_event(self, generation: int, event: ConnectionEvent) -> None:
+        if generation != self._generation or self._closing.is_set():
+            return
+        if event is ConnectionEvent.ENDED:
+            self._lose("ZooKeeper has ended it")
+        elif event is ConnectionEvent.SUSPENDED:
+            self._look_at_everything()  # the watches are gone with the connection
+            if self._state is SessionState.ALIVE:
+                self._logger.warning("the connection to ZooKeeper at %s is lost", self._connect)
+                self._tell_state(SessionState.SUSPENDED)
+        else:
+            self._again_s = 0.0
+
+    def _check_lease(self) -> None:
+        if self._state is not SessionState.LOST and time.monotonic() >= self._client.lease_end_s:
+            self._lose(f"ZooKeeper was not heard for {self._client.session_timeout_ms} ms")
+
+    def _lose(self, reason: str) -> None:
+        """The session is over, or must be taken for it. The next one is another client's."""
+        if self._replace_s is not None:
+            return
+        if self._state is not SessionState.LOST:
+            self._logger.warning("the session with ZooKeeper at %s is lost: %s", self._connect, reason)
+            self._tell_state(SessionState.LOST)
+        # If the old one still reaches a server, it says good-bye there. That may take a while, and nobody waits for it.
+        threading.Thread(target=self._client.stop, name="cordwood-zookeeper-old", daemon=True).start()
+        self._generation += 1
+        self._read_all = True
+        self._look_at_everything()
+        self._replace_s = max(time.monotonic(), self._started_s + NEW_SESSION_S)
+
+    def _renew_session(self) -> None:
+        if self._replace_s is not None and time.monotonic() >= self._replace_s:
+            self._replace_s = None
+            self._again_s = 0.0
+            self._client = self._new_client()
+
+    def _tell_state(self, state: SessionState) -> None:
+        self._state = state
+        if self._begun:
+            self._call(self._session_changed, state)
+
+    def _call(self, callback: Callable[[T], None], argument: T) -> None:
+        """An error of theirs must not be taken for one of ZooKeeper's."""
+        try:
+            callback(argument)
+        except Exception:
+            self._logger.exception("what ZooKeeper told could not be passed on")
+
+    # ------------------------------------------------------------------ following the feed
+
+    def _look_at_everything(self) -> None:
+        self._stale.update(dict.fromkeys(self._stale, True))
+
+    def _behind(self) -> bool:
+        return self._read_all or any(self._stale.values()) or self._state is not SessionState.ALIVE
+
+    def _catch_up(self) -> None:
+        """Do whatever is due; if ZooKeeper fails, it stays due."""
+        if not self._loaded or self._replace_s is not None or not self._behind() or not self._client.connected:
+            return
+        if time.monotonic() < self._again_s:
+            return
+        try:
+            self._settle()
+        except StorageError as error:
+            self._again_s = time.monotonic() + AGAIN_S
+            self._logger.debug("the metadata could not be followed: %s", error)
+
+    def _settle(self) -> None:
+        if self._read_all:
+            self._tell_reload(self._read_everything())
+        if self._stale[FEED]:
+            self._follow()
+        for place in (BROKERS, CONTROLLER):
+            if self._stale[place]:
+                self._look(place)
+        if self._state is not SessionState.ALIVE and not self._read_all:
+            self._logger.info("connected to ZooKeeper at %s", self._connect)
+            self._tell_state(SessionState.ALIVE)
+
+    def _follow(self) -> bool:
+        """Tell of the changes since the last one. False: some could not be had, and everything was read instead."""
+        found = news(self._changes_there(), self._seen)
+        if found is None:
+            return self._fall_behind("changes were missed")
+        nodes = self._client.read([change_path(number) for number in found])
+        told: list[MetadataChange] = []
+        for number, node in zip(found, nodes, strict=True):
+            if node is None:
+                return self._fall_behind("changes were removed before they were read")
+            try:
+                change = decode_change(node.data)
+            except CorruptData as error:
+                self._logger.error("%s in ZooKeeper can not be used: %s", change_path(number), error)
+                return self._fall_behind("a change could not be read")
+            told.append(self._ephemerals.pass_on(change, node.created))
+        if found:
+            self._seen = found[-1]
+            self._tell(told)
+        return True
+
+    def _fall_behind(self, reason: str) -> bool:
+        self._logger.info("the metadata is read anew: %s", reason)
+        self._read_all = True
+        self._tell_reload(self._read_everything())
+        return False
+
+    def _changes_there(self) -> list[int]:
+        """The numbers of all changes that the feed has, with a watch for more."""
+        self._stale[FEED] = False
+        names = self._client.watch_children(FEED, self._watcher(FEED))
+        if names is None:
+            self._prepare()
+            names = self._client.watch_children(FEED, self._watcher(FEED)) or []
+        return change_numbers(names)
+
+    def _watcher(self, place: str) -> Callable[[], None]:
+        return _Mark(self._tasks.put, self._stale, place)
+
+    def _look(self, place: str) -> None:
+        """Look at ephemeral nodes: they vanish without a change."""
+        present, position = self._present(place)
+        gone, unknown = self._ephemerals.look(place, present, position)
+        if gone:
+            self._tell([MetadataChange(deleted=gone)])
+        if unknown and self._follow():  # who made them has left a change
+            untold = self._ephemerals.look(place, present, position)[1]
+            if untold:
+                self._tell_of_strangers(untold)
+
+    def _present(self, place: str) -> tuple[list[str], int]:
+        self._stale[place] = False
+        changed = self._watcher(place)
+        if place == CONTROLLER:
+            present = [CONTROLLER] if self._client.watch_existence(CONTROLLER, changed) else []
+        else:
+            names = self._client.watch_children(place, changed)
+            if names is None:
+                self._prepare()
+                names = self._client.watch_children(place, changed) or []
+            present = [f"{place}/{name}" for name in names]
+        return present, self._client.position
+
+    def _tell_of_strangers(self, paths: Sequence[str]) -> None:
+        """Nodes that somebody has made without the feed, by hand perhaps."""
+        found = zip(paths, self._client.read(paths), strict=True)
+        nodes = [Node(path, node.data or b"", node.version) for path, node in found if node is not None]
+        self._tell([self._ephemerals.pass_on(MetadataChange(nodes), self._client.position)])
+
+    def _tell(self, changes: Sequence[MetadataChange]) -> None:
+        if not changes:
+            return
+        if self._begun:
+            self._call(self._deliver, changes)
+        else:
+            self._held += changes
+
+    def _tell_reload(self, nodes: list[Node]) -> None:
+        if self._begun:
+            self._call(self._reloaded, nodes)
+        else:
+            self._held = []
+            self._held_reload = nodes
+
+    # ------------------------------------------------------------------ reading everything
+
+    def _prepare(self) -> None:
+        """What has to be there to be watched."""
+        for path in ("", FEED, BROKERS):
+            self._client.ensure(path)
+
+    def _read_everything(self) -> list[Node]:
+        """All nodes as of one moment: what changes while they are read is in the feed, and is done once more here."""
+        numbers = self._changes_there()
+        while True:
+            seen = numbers[-1] if numbers else NOTHING_SEEN
+            nodes = self._read_tree()
+            numbers = self._changes_there()
+            try:
+                self._replay(nodes, news(numbers, seen))
+                break
+            except CorruptData as error:
+                self._logger.info("the metadata is read once more: %s", error)
+        self._seen = numbers[-1] if numbers else NOTHING_SEEN
+        self._ephemerals.reset(nodes)
+        for place in (BROKERS, CONTROLLER):
+            gone, _ = self._ephemerals.look(place, *self._present(place))
+            apply_change(nodes, MetadataChange(deleted=gone))
+        self._read_all = False
+        return [nodes[path] for path in sorted(nodes)]
+
+    def _replay(self, nodes: dict[str, Node], numbers: Sequence[int] | None) -> None:
+        if numbers is None:
+            raise CorruptData("more has changed meanwhile than the feed holds")
+        for number, node in zip(numbers, self._client.read([change_path(n) for n in numbers]), strict=True):
+            apply_change(nodes, _parse(node, number))
+
+    def _read_tree(self) -> dict[str, Node]:
+        nodes: dict[str, Node] = {}
+        level = [f"/{name}" for name in self._client.children([""])[0] or () if f"/{name}" != FEED]
+        while level:
+            stored = self._client.read(level)
+            nodes |= {
+                path: Node(path, node.data, node.version)
+                for path, node in zip(level, stored, strict=True)
+                if node is not None and node.data is not None
+            }
+            above = [path for path, node in zip(level, stored, strict=True) if node is not None and node.children]
+            names = self._client.children(above)
+            level = [f"{path}/{name}" for path, below in zip(above, names, strict=True) for name in below or ()]
+        return nodes
+
+    # ------------------------------------------------------------------ what is asked for
+
+    def _load(self) -> list[Node]:
+        self._require_connection()
+        nodes = self._read_everything()
+        self._held, self._held_reload = [], None
+        self._loaded = True
+        if self._state is not SessionState.ALIVE:
+            self._tell_state(SessionState.ALIVE)
+        return nodes
+
+    def _begin(self) -> None:
+        self._loaded = True
+        self._begun = True
+        self._tell_state(self._state)
+        if self._held_reload is not None:
+            self._tell_reload(self._held_reload)
+        held, self._held, self._held_reload = self._held, [], None
+        self._tell(held)
+
+    def _require_connection(self) -> None:
+        if self._replace_s is not None or not self._client.connected:
+            raise StorageError(f"there is no connection to ZooKeeper at {self._connect}; nothing was changed")
+
+    def _multi(self, operations: Sequence[StoreOp]) -> MetadataChange:
+        self._require_connection()
+        if not self._loaded:
+            self._load()
+        if self._state is not SessionState.ALIVE:
+            raise StorageError("the metadata is being read from ZooKeeper; nothing was changed")
+        for _ in range(PLANS_MAX):
+            resolved = self._planner.resolve(operations, self._client)
+            record = self._fit(resolved, operations)
+            if record is not None and self._carry_out(resolved, record):
+                return self._take_held()
+        raise StoreConflict("what was to be changed has been changed by others, again and again")
+
+    def _carry_out(self, resolved: Resolved, record: bytes) -> bool:
+        """Do it; False if it rested on something that is not so any more."""
+        try:
+            name = self._client.multi(resolved.operations, record=(RECORD, record))
+        except OperationRefused as refusal:
+            self._planner.forget()
+            if _worth_another_try(resolved, refusal):
+                return False
+            raise StoreConflict(str(refusal)) from None
+        except StorageError as error:
+            raise StorageError(f"{error}; whether the metadata was changed is not known yet") from error
+        self._finish(resolved, name)
+        return True
+
+    def _take_held(self) -> MetadataChange:
+        """What the caller must be told itself, because nobody else listens yet."""
+        if self._held_reload is not None:
+            raise StorageError("the metadata was read anew from ZooKeeper while this broker started; start it again")
+        change, self._held = fold(self._held), []
+        return change
+
+    def _finish(self, resolved: Resolved, name: str) -> None:
+        """It has happened: tell of it, after everything that happened before."""
+        self._planner.succeeded(resolved)
+        (number,) = change_numbers([name])
+        if number == self._seen + 1:
+            self._seen = number
+            self._tell([self._ephemerals.pass_on(resolved.change, self._client.position)])
+        else:
+            try:
+                self._follow()
+            except StorageError as error:
+                raise StorageError(f"it was done, but what others did before it is not known yet: {error}") from error
+        if number % PURGE_EVERY == 0:
+            self._tasks.put(self._purge_if_possible)
+
+    def _fit(self, resolved: Resolved, operations: Sequence[StoreOp]) -> bytes | None:
+        """The record for the feed; None if so much is deleted that part of it had to be deleted beforehand."""
+        record = encode_change(resolved.change)
+        size = packet_bytes(resolved.operations) + len(record) + len(resolved.operations) * len(self._address.chroot)
+        if size <= PACKET_BYTES_MAX:
+            return record
+        below = [
+            operation
+            for operation, assumed in zip(resolved.operations, resolved.assumed, strict=True)
+            if assumed and isinstance(operation, Delete)
+        ]
+        if len(below) < DELETES_AT_ONCE:
+            raise StorageError(
+                f"a change of the metadata would take {size} bytes, and ZooKeeper takes {PACKET_BYTES_MAX} at once; "
+                "nothing was changed"
+            )
+        self._delete_beforehand(below, [operation for operation in operations if isinstance(operation, Check)])
+        return None
+
+    def _delete_beforehand(self, below: Sequence[Delete], checks: Sequence[Check]) -> None:
+        """A topic with thousands of partitions does not fit into one request: its lowest nodes go first.
+
+        If it ends half-way, the topic is there with partitions that have no state; deleting it again ends it.
+        """
+        for start in range(0, len(below), DELETES_AT_ONCE):
+            try:
+                self._client.multi([*checks, *below[start : start + DELETES_AT_ONCE]])
+            except OperationRefused as refusal:
+                if refusal.index < len(checks):
+                    raise StoreConflict(str(refusal)) from None
+                return  # others were there too; planning anew says what is left
+
+    def _purge_if_possible(self) -> None:
+        try:
+            self._purge()
+        except StorageError as error:
+            self._logger.debug("old changes stay for now: %s", error)
+
+    def _purge(self) -> None:
+        self._require_connection()
+        (names,) = self._client.children([FEED])
+        old = change_numbers(names or ())[:-CHANGES_KEPT]
+        for start in range(0, len(old), DELETES_AT_ONCE):
+            with suppress(OperationRefused):  # somebody else was faster
+                self._client.multi([Delete(change_path(number)) for number in old[start : start + DELETES_AT_ONCE]])
+
+    def check(self) -> None:
+        """What must hold between two tasks; for tests, while nothing goes on."""
+        self._ephemerals.check()
+        assert self._state is not SessionState.ALIVE or not self._read_all
+        assert not (self._begun and (self._held or self._held_reload is not None))
+
+
+class _Mark:
+    """Notes, in the store's thread, that something has to be looked at again. Two for the same are the same."""
+
+    def __init__(self, put: Callable[[Callable[[], None]], None], stale: dict[str, bool], place: str) -> None:
+        self._put = put
+        self._stale = stale
+        self._place = place
+
+    def __call__(self) -> None:
+        self._put(self._mark)
+
+    def _mark(self) -> None:
+        self._stale[self._place] = True
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Mark) and self._place == other._place and self._stale is other._stale
+
+    def __hash__(self) -> int:
+        return hash(self._place)
+
+
+def _worth_another_try(resolved: Resolved, refusal: OperationRefused) -> bool:
+    """Was it our guess that was wrong? Then planning anew helps; else the caller has to know."""
+    if refusal.index >= len(resolved.operations):
+        return True  # the feed itself is gone
+    if resolved.assumed[refusal.index] or refusal.has_children:
+        return True
+    return refusal.missing and isinstance(resolved.operations[refusal.index], Create)  # one of its parents is gone
+
+
+def _parse(node: StoredNode | None, number: int) -> MetadataChange:
+    if node is None:
+        raise CorruptData(f"change {number} is gone already")
+    return decode_change(node.data)
+
+
+def _is_sensitive(path: str) -> bool:
+    return any(path == root or path.startswith(root + "/") for root in SENSITIVE)
+
+
+def _nothing() -> None:
+    pass
+
+
+__all__ = ["Address", "Credentials", "ZooKeeperStore"]
