@@ -3,11 +3,16 @@
 import argparse
 from collections.abc import Callable
 
-from . import cluster_status
+from . import cluster_status, cluster_up
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    cluster_up.configure(
+        actions.add_parser(
+            "up", help="run several brokers and a ZooKeeper", description="Run a cluster on this machine, for a while."
+        )
+    )
     cluster_status.configure(
         actions.add_parser(
             "status",
