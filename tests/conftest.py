@@ -3,3 +3,5 @@
 import pytest
 
 pytest.register_assert_rewrite("attacks.arena", "support")
+
+pytest_plugins = ["support.zookeeper"]
