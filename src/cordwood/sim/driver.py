@@ -75,6 +75,8 @@ class Machine:
     address: Address = BROKER
     directory_id: UUID = DIRECTORY_ID
     boot_id: str = ""
+    events_per_check: int = 1
+    """After so many events all invariants of the broker are looked at, which takes a while."""
 
     @property
     def host(self) -> str:
@@ -130,6 +132,7 @@ class Driver:
         self._backlog: deque[Callable[[], None]] = deque()
         self.alive = True
         self.paused = False
+        self._events = 0
         self.acted = False
         """Has the broker done anything? Whoever wants to know sets it back."""
         self.failure: str | None = None
@@ -228,10 +231,15 @@ class Driver:
         except StorageError as error:
             self._fail(error)
             return
-        self.broker.check()
+        self._check()
         for effect in effects:
             self._execute(effect)
         self._set_timer()
+
+    def _check(self) -> None:
+        self._events += 1
+        if self._events % self._machine.events_per_check == 0:
+            self.broker.check()
 
     def _fail(self, error: CordwoodError) -> None:
         """A disk that fails where nobody can be told ends the broker, as it does the real one."""

@@ -24,6 +24,8 @@ from cordwood.wire.messages import (
 WAIT_MAX_MS = 200
 PAUSE_MAX_MS = 80
 RETRY_MAX_MS = 200
+FOLLOWERS_SERVE_SINCE = 11
+"""From this version on whoever has a replica answers (KIP-392): it may know less than the leader did."""
 
 _RECORDS_BYTES_MAX = 1 << 24
 
@@ -103,7 +105,8 @@ class Consumer:
         if len(answers) != 1 or answers[0].error_code != Error.NONE:
             self._refused(partition, answers)
             return
-        self._hear_of(partition, leader, answers[0].high_watermark)
+        if self._version < FOLLOWERS_SERVE_SINCE:
+            self._hear_of(partition, leader, answers[0].high_watermark)
         self._take(partition, answers[0])
         self._later(partition, PAUSE_MAX_MS)
 

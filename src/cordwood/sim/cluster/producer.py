@@ -123,7 +123,8 @@ class Producer:
         if self._producer_id < 0:
             self._ask_for_id()
             return
-        if queue.failed:
+        if queue.failed or self._lines.leader(queue.partition) is None:
+            queue.failed = True
             self._recover(queue)
             return
         for batch in queue.batches:
@@ -131,7 +132,7 @@ class Producer:
                 self._send(queue, batch)
 
     def _ask_for_id(self) -> None:
-        if not self._asking_for_id:
+        if self._producer_id < 0 and not self._asking_for_id:
             self._asking_for_id = True
             self._lines.ask_any(InitProducerIdRequest(), 4, InitProducerIdResponse, self._initialised)
 
@@ -191,7 +192,7 @@ class Producer:
         error = Error(answer.error_code)
         if error is Error.NONE:
             self._acknowledged(queue, batch, answer.base_offset)
-        elif error in _LOST_HISTORY and batch is queue.batches[0] and not queue.in_flight:
+        elif error in _LOST_HISTORY and batch is queue.batches[0]:
             self._begin_anew(queue, batch, error)
         else:
             self._failed(queue, batch, error.name)

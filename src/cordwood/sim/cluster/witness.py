@@ -8,7 +8,7 @@
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from cordwood.ids import NodeId, TopicName, TopicPartition
+from cordwood.ids import NodeId, TopicId, TopicName, TopicPartition
 from cordwood.log.log import Log
 from cordwood.partition.partition import Partition
 from cordwood.record.batch import batches
@@ -33,7 +33,8 @@ class Witness:
     def __init__(self, history: History, topics: Collection[TopicName]) -> None:
         self._history = history
         self._topics = topics
-        self._leaders: dict[tuple[TopicPartition, int], NodeId] = {}
+        self._leaders: dict[tuple[TopicId, int, int], NodeId] = {}
+        """By topic, partition and leader epoch."""
         self._checked: dict[tuple[NodeId, TopicPartition], int] = {}
         """Up to where what a broker calls committed was compared, in this life of it."""
         self.committed: dict[TopicPartition, list[Committed]] = {}
@@ -55,16 +56,17 @@ class Witness:
 
     def _look_at_leader(self, node: NodeId, partition: Partition) -> None:
         name, epoch = partition.name, partition.leader_epoch
+        reign = partition.topic_id, name.partition, epoch
         is_watched = name.topic in self._topics
-        if (name, epoch) not in self._leaders:
-            self._leaders[name, epoch] = node
+        if reign not in self._leaders:
+            self._leaders[reign] = node
             self.elections += 1
             self._checked[node, name] = 0
             if is_watched:
                 self._has_all(node, partition)
-        elif self._leaders[name, epoch] != node:
-            self._history.complain(f"{name}: {self._leaders[name, epoch]} and {node} both lead in epoch {epoch}")
-            self._leaders[name, epoch] = node
+        elif self._leaders[reign] != node:
+            self._history.complain(f"{name}: {self._leaders[reign]} and {node} both lead in epoch {epoch}")
+            self._leaders[reign] = node
         if is_watched and partition.high_watermark > self._checked.get((node, name), 0):
             self._compare(node, partition)
 

@@ -30,6 +30,8 @@ from cordwood.sim.world import SimulationFailed
 
 STEPS = 8_000
 QUIET_STEPS_MAX = 100_000
+LOOK_EVERY_STEPS = 25
+EVENTS_PER_CHECK = 25
 PORT = 9092
 
 FIRST, SECOND = TopicName("first"), TopicName("second")
@@ -91,6 +93,7 @@ class ClusterWorld:
             self._clock, self._network, disk, SimStore(), self._random, self.trace, self._odds, (host, PORT)
         )
         machine.boot_id = "boot-0"
+        machine.events_per_check = EVENTS_PER_CHECK
         static = {
             **self._static,
             "node.id": str(number),
@@ -195,8 +198,8 @@ class ClusterWorld:
         self._faults.end()
 
     def _run_until(self, condition: Callable[[], bool], otherwise: str) -> None:
-        for _ in range(QUIET_STEPS_MAX):
-            if condition():
+        for number in range(QUIET_STEPS_MAX):
+            if number % LOOK_EVERY_STEPS == 0 and condition():
                 return
             self._step()
         raise SimulationFailed(f"{otherwise}: {', '.join(self._unsettled())}")
