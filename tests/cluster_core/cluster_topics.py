@@ -51,8 +51,12 @@ def isr_of(rig: Rig, name: str, index: int) -> tuple[int, ...]:
 
 
 def set_state(rig: Rig, name: str, index: int, *, leader: int, isr: Sequence[int]) -> None:
-    """A partition's leader has done this, or an election."""
+    """A partition's leader has done this, or an election; and everything comes to rest."""
+    set_state_alone(rig, name, index, leader=leader, isr=isr)
+    rig.settle()
+
+
+def set_state_alone(rig: Rig, name: str, index: int, *, leader: int, isr: Sequence[int]) -> None:
     info = partition(rig, name, index)
     wanted = State(NodeId(leader), info.leader_epoch + 1, tuple(map(NodeId, isr)))
     rig.store.multi([*same_topics(rig.truth), write_state(rig.truth, TopicName(name), index, wanted)], 0)
-    rig.settle()

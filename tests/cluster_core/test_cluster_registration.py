@@ -3,7 +3,7 @@
 import pytest
 
 from cluster_core.cluster_rig import Rig
-from cluster_core.cluster_topics import create, isr_of, leader_of, set_state, state
+from cluster_core.cluster_topics import create, isr_of, leader_of, partition, set_state, set_state_alone, state
 from cordwood.broker.membership import HANDOVER_MS_MAX, RETRY_MS_MAX
 from cordwood.cluster import layout
 from cordwood.cluster.registration import Loss, loss_of, standalone_nodes
@@ -150,6 +150,22 @@ def test_a_broker_that_dies_between_the_steps_still_knows_what_it_may_have_lost(
     rig.settle()
     assert not member.membership.fenced
     assert all(isr_of(rig, "t", index) == (1,) for index in range(900))
+
+
+def test_what_a_broker_was_given_to_lead_before_it_registered_it_does_not_lead() -> None:
+    rig = Rig(2)
+    create(rig, "t", {0: [2, 1], 1: [1, 2]})
+    rig.kill(2)
+    second = rig.start(2)
+    second.write()  # it has begun
+    second.write()  # and stepped down
+    set_state_alone(rig, "t", 1, leader=2, isr=[2, 1])  # somebody takes it for alive
+    second.write()
+    assert not second.membership.fenced
+    assert state(rig, "t", 1) == (2, 1, (2, 1))
+    rig.settle()
+    assert leader_of(rig, "t", 1) == 1
+    assert partition(rig, "t", 1).leader_epoch == 3  # nobody, then the controller's choice
 
 
 def test_nobody_counts_a_former_life_in_sync() -> None:

@@ -17,13 +17,16 @@ from cordwood.cluster.registration import (
     Loss,
     announce_end,
     begin,
+    led_by,
     loss_of,
     register,
     remove_broker,
     retreat,
+    step_down,
 )
 from cordwood.cluster.states import Live
 from cordwood.errors import Refused
+from cordwood.ids import TopicPartition
 from cordwood.ports import Instant, SessionState, StoreOp
 
 if TYPE_CHECKING:
@@ -49,6 +52,8 @@ class Membership:
         """The epoch of a life that has begun and not been registered yet."""
         self.epoch = NO_EPOCH
         """The broker epoch with which it registered last: what the version of its incarnation became."""
+        self._early: dict[TopicPartition, int] = {}
+        """What it was given to lead before it had registered, and in which epochs."""
         self._registering = False
         self._retry: Timer | None = None
         self._retry_ms = RETRY_MS
@@ -145,8 +150,25 @@ class Membership:
         if self._life == NO_EPOCH:
             self._life = image.broker_epoch(node)
         elif node in image.brokers and image.broker_epoch(node) == self._life + 1:
+            if self.epoch == NO_EPOCH:
+                self._early = led_by(image, node)
             self.epoch, self._life = self._life + 1, NO_EPOCH
         self._match()
+        self._step_down()
+
+    def _step_down(self) -> None:
+        """Let go of what it was given to lead before it had registered: it did not take it."""
+        if self._early:
+            image, node = self._broker.image, self._broker.node
+            self._broker.propose(lambda: step_down(image, node, self._early), self._stepped_down)
+
+    def _stepped_down(self, refusal: Refused | None) -> None:
+        if refusal is None:
+            led = led_by(self._broker.image, self._broker.node)
+            self._early = {name: epoch for name, epoch in self._early.items() if led.get(name) == epoch}
+            self._step_down()
+        else:
+            self._broker.timers.at(self._broker.now.mono_ms + RETRY_MS_MAX, lambda _: self._step_down())
 
     def _again(self, now: Instant) -> None:
         self._retry = None

@@ -59,6 +59,8 @@ class Replicas:
         self._image = MetadataImage()
         self._clustered = False
         self._fenced = False
+        self._registered = False
+        """Has it been registered since it was opened? Before, whatever it may lead is its former life's to lead."""
         self._lag_max_ms = LAG_MAX_MS
         self._configs: dict[TopicId, tuple[dict[str, str], TopicConfig, TopicConfig]] = {}
         """By topic its own settings, the defaults, and what both make."""
@@ -87,6 +89,7 @@ class Replicas:
     def fence(self, fenced: bool) -> None:
         """This broker may not lead anything, or may again."""
         self._fenced = fenced
+        self._registered |= not fenced
         for partition in self.all():
             partition.fence(fenced)
 
@@ -112,7 +115,7 @@ class Replicas:
             config = self._config_of(topic, settings)
             for info in topic.partitions:
                 if self._node in info.replicas:
-                    self._add(topic, info, config, now, former=info.leader_epoch if self._clustered else -1)
+                    self._add(topic, info, config, now)
 
     def _config_of(self, topic: TopicInfo, settings: Settings) -> TopicConfig:
         """A topic's settings: its own over the broker's defaults."""
@@ -147,14 +150,11 @@ class Replicas:
             kept = self.directory.keep_stray(name, topic_id)
             self._logger.warning("the metadata does not know %s; its files are kept in %s", name, kept)
 
-    def _add(
-        self, topic: TopicInfo, info: PartitionInfo, config: TopicConfig, now: Instant, *, former: int = -1
-    ) -> None:
+    def _add(self, topic: TopicInfo, info: PartitionInfo, config: TopicConfig, now: Instant) -> None:
         name = TopicPartition(topic.name, info.index)
         log = self.directory.open(name, topic.id, config, now=now)
         high_watermark = self.directory.high_watermarks.get(name, 0) if self._clustered else None
         partition = Partition(name, topic.id, log, self._node, high_watermark=high_watermark)
-        partition.former_epoch = former
         partition.lag_max_ms = self._lag_max_ms
         partition.fence(self._fenced)
         self._give_role(partition, info, now)
@@ -166,6 +166,8 @@ class Replicas:
         self.by_name[topic.name] = partitions
 
     def _give_role(self, partition: Partition, info: PartitionInfo, now: Instant) -> None:
+        if self._clustered and not self._registered:
+            partition.former_epoch = info.leader_epoch
         is_new = partition.become(
             leader=info.leader,
             epoch=info.leader_epoch,

@@ -8,6 +8,9 @@ Registering takes three steps, each planned from the image of the moment:
    something that was acknowledged it is in sync with nobody.
 3. ``register``: it is there, with the data directory and the run of the machine that it has now. Not before: whoever
    dies between the steps starts again from the first, and must still know what it might have lost.
+
+Between the last two steps somebody who takes the former life for alive may have elected it. Nothing is led before it
+has registered, so it steps down from that too.
 """
 
 from collections.abc import Mapping
@@ -20,7 +23,7 @@ from cordwood.cluster.image import NO_LEADER, MetadataImage, PartitionInfo
 from cordwood.cluster.layout import Incarnation
 from cordwood.cluster.states import STATES_MAX, State, same_life, same_topics, state_of, write_state
 from cordwood.errors import Error, Refused
-from cordwood.ids import NodeId
+from cordwood.ids import NodeId, TopicPartition
 from cordwood.ports import Check, Create, Delete, Node, Set, StoreOp
 
 
@@ -129,6 +132,27 @@ def _without(partition: PartitionInfo, node: NodeId, loss: Loss) -> State:
     if loss is Loss.EVERYTHING or (loss is Loss.ENDS and others):
         isr = others
     return State(NO_LEADER, epoch + 1, isr) if leader == node else State(leader, epoch, isr)
+
+
+def led_by(image: MetadataImage, node: NodeId) -> dict[TopicPartition, int]:
+    """The partitions that a broker leads, and their leader epochs."""
+    return {
+        TopicPartition(topic.name, partition.index): partition.leader_epoch
+        for topic in image.topics.values()
+        for partition in topic.partitions
+        if partition.leader == node
+    }
+
+
+def step_down(image: MetadataImage, node: NodeId, led: Mapping[TopicPartition, int]) -> list[StoreOp]:
+    """Lead nothing any more of *led*, in these epochs. Whoever is in sync stays so."""
+    states = {
+        name: State(NO_LEADER, epoch + 1, image.topics[name.topic].partitions[name.partition].isr)
+        for name, epoch in led_by(image, node).items()
+        if led.get(name) == epoch
+    }
+    writes = [write_state(image, name.topic, name.partition, state) for name, state in states.items()][:STATES_MAX]
+    return same_topics(image) + writes if writes else []
 
 
 def register(image: MetadataImage, applicant: Applicant) -> list[StoreOp]:

@@ -1,0 +1,34 @@
+"""Whole brokers that come back: what they do before they are registered again."""
+
+from random import Random
+
+from broker.cluster_harness import Cluster
+from broker.harness import batch, produce, produced
+from cordwood.errors import Error
+from cordwood.ids import NodeId
+from cordwood.sim.disk import SimDisk
+from cordwood.wire.messages import ProduceResponse
+
+
+def test_a_broker_without_its_records_leads_nobody_before_it_has_registered() -> None:
+    cluster = Cluster(3)
+    cluster.topic("t", [3, 2, 1])
+    assert produced(cluster[3].connect().ask(produce("t", batch(b"a")), 9, ProduceResponse)).error_code == Error.NONE
+    cluster.cut(2, 1)
+    cluster.cut(2, 3)
+    cluster[2].kill()  # nobody notices: its session goes on
+    cluster[2].disk, cluster[2].boot_id = SimDisk(Random(9)), "another"
+    cluster[2].hold_metadata = True  # the store is slow
+    cluster[2].start()
+    cluster.heal()
+    cluster[3].kill()
+    assert cluster.leader("t") is cluster[2]  # the controller takes it for alive, and in sync
+    cluster.advance(60_000)
+    assert cluster[1].broker.peers.is_up(NodeId(2))
+    assert cluster[1].log("t").end_offset == 1
+    cluster[2].hold_metadata = False
+    cluster[2].release()
+    cluster.advance(3000)
+    assert cluster.leader("t") is cluster[1]
+    assert cluster.isr("t") == [1, 2]
+    assert cluster[2].log("t").end_offset == 1
