@@ -115,6 +115,14 @@ def test_parents_of_a_new_node_need_not_be_there(store: MetadataStore) -> None:
     assert list(store.load()) == [Node("/a/b/d", b"2", 0), Node("/a/e/f", b"3", 0)]
 
 
+def test_a_node_may_come_after_those_below_it(store: MetadataStore) -> None:
+    store.multi([Create("/a/b/c", b"1")])
+    store.multi([Create("/a", b"2")])
+    assert [(node.path, node.data) for node in store.load()] == [("/a", b"2"), ("/a/b/c", b"1")]
+    with pytest.raises(StoreConflict):
+        store.multi([Create("/a", b"3")])
+
+
 def test_delete_takes_the_children_and_no_neighbour(store: MetadataStore) -> None:
     paths = ["/t", "/t-", "/t/p", "/t/p/0", "/t0", "/tt"]
     store.multi([Create(path, b"") for path in paths])

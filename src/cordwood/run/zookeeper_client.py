@@ -241,7 +241,7 @@ class ZooKeeperClient:
 
     def ensure(self, path: str) -> None:
         """Make a node that holds nothing, and its parents, unless they are there. No path at all is the chroot."""
-        names = self._full(path).split("/")
+        names = (self._chroot + path).split("/")
         for end in range(2, len(names) + 1):
             part = "/".join(names[:end])
             if self._ask(self._kazoo.exists_async, part) is None:
@@ -288,7 +288,7 @@ class ZooKeeperClient:
                 assert_never(operation)
 
     def _full(self, path: str) -> str:
-        return self._chroot + path
+        return (self._chroot + path) or "/"
 
     def _acl(self, path: str) -> list[ACL]:
         return self._acl_secret if self._sensitive(path) else self._acl_open

@@ -62,12 +62,15 @@ class Planner:
         """A guess was wrong."""
         self._parents.clear()
 
-    def resolve(self, operations: Sequence[StoreOp], reads: Reads) -> Resolved:
+    def resolve(self, operations: Sequence[StoreOp], reads: Reads, *, careful: bool = False) -> Resolved:
         """
+        Args:
+            careful: also look whether new nodes are there already, perhaps as parents that hold nothing yet.
+
         Raises:
             StoreConflict: it can not be done as the store stands.
         """
-        known = self._read(operations, reads)
+        known = self._read(operations, reads, careful)
         below = {
             operation.path: _all_below(operation.path, reads)
             for operation in operations
@@ -82,7 +85,7 @@ class Planner:
         """It was done: its parents are there."""
         self._parents.update(operation.path for operation in resolved.operations if isinstance(operation, Parent))
 
-    def _read(self, operations: Sequence[StoreOp], reads: Reads) -> dict[str, StoredNode | None]:
+    def _read(self, operations: Sequence[StoreOp], reads: Reads, careful: bool) -> dict[str, StoredNode | None]:
         """What has to be known of the store: open versions, and which parents are there."""
         wanted: dict[str, None] = {}
         made: set[str] = set()
@@ -90,15 +93,20 @@ class Planner:
             if isinstance(operation, Set) and operation.version is None:
                 wanted[operation.path] = None
             elif isinstance(operation, Create):
-                for parent in parents(operation.path):
-                    if parent in made:
-                        break  # what is below a new node is new
-                    if parent not in self._parents:
-                        wanted[parent] = None
+                wanted |= dict.fromkeys(self._uncertain(operation.path, made, careful))
                 made.add(operation.path)
         known = dict(zip(wanted, reads.read(list(wanted)), strict=True)) if wanted else {}
         self._parents.update(path for path, node in known.items() if node is not None and node.data is None)
         return known
+
+    def _uncertain(self, path: str, made: set[str], careful: bool) -> Iterator[str]:
+        for parent in parents(path):
+            if parent in made:
+                return  # what is below a new node is new
+            if parent not in self._parents:
+                yield parent
+        if careful:
+            yield path
 
 
 class _Multi:
@@ -121,11 +129,8 @@ class _Multi:
 
     def add(self, operation: StoreOp) -> None:
         match operation:
-            case Create(path, data):
-                self._add_parents(path)
-                self.resolved.add(operation, assumed=False)
-                self._renewed.add(path)
-                self._changed(Node(path, data, 0))
+            case Create():
+                self._add_create(operation)
             case Set(path, data, version):
                 before = self._version(path) if version is None else version
                 self.resolved.add(Set(path, data, before), assumed=version is None)
@@ -138,6 +143,21 @@ class _Multi:
                 self.resolved.add(operation, assumed=False)
             case _:
                 assert_never(operation)
+
+    def _add_create(self, operation: Create) -> None:
+        path, data = operation.path, operation.data
+        there = None if path in self._versions or self._is_below_renewed(path) else self._known.get(path)
+        if there is None or operation.ephemeral:
+            self._add_parents(path)
+            self.resolved.add(operation, assumed=False)
+            self._renewed.add(path)
+            self._changed(Node(path, data, 0))
+        elif there.data is None:
+            # It was made as somebody's parent: for those who make it now it is not there yet.
+            self.resolved.add(Set(path, data, there.version), assumed=True)
+            self._changed(Node(path, data, there.version + 1))
+        else:
+            raise StoreConflict(f"{path} exists already")
 
     def _changed(self, node: Node) -> None:
         self._versions[node.path] = node.version
@@ -163,9 +183,12 @@ class _Multi:
     def _exists(self, path: str) -> bool:
         if path in self._versions:
             return self._versions[path] is not None
-        if any(parent in self._renewed for parent in parents(path)):
+        if self._is_below_renewed(path):
             return False
         return path in self._parents_there or self._known.get(path) is not None
+
+    def _is_below_renewed(self, path: str) -> bool:
+        return any(parent in self._renewed for parent in parents(path))
 
     def _add_deletes(self, operation: Delete) -> None:
         """The nodes below first, from the lowest up: those that are in the store, and those that are new."""

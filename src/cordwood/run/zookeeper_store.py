@@ -49,6 +49,8 @@ NEW_SESSION_S: Final = 1.0
 AGAIN_S: Final = 0.25
 SENSITIVE: Final = ("/config/users", "/config/brokers", "/delegation_token", FEED)
 """What nobody but the brokers may read, as in Kafka: there are passwords in it. The feed has copies of them."""
+ZOOKEEPERS_OWN: Final = "/zookeeper"
+"""What is below it in a ZooKeeper without a chroot is not ours."""
 
 T = TypeVar("T")
 
@@ -388,7 +390,7 @@ class ZooKeeperStore:
         present, position = self._present(place)
         gone, unknown = self._ephemerals.look(place, present, position)
         if gone:
-            self._tell([MetadataChange(deleted=gone)])
+            self._tell([MetadataChange([], gone)])
         if unknown and self._follow():  # who made them has left a change
             untold = self._ephemerals.look(place, present, position)[1]
             if untold:
@@ -463,7 +465,9 @@ class ZooKeeperStore:
 
     def _read_tree(self) -> dict[str, Node]:
         nodes: dict[str, Node] = {}
-        level = [f"/{name}" for name in self._client.children([""])[0] or () if f"/{name}" != FEED]
+        level = [
+            f"/{name}" for name in self._client.children([""])[0] or () if f"/{name}" not in (FEED, ZOOKEEPERS_OWN)
+        ]
         while level:
             stored = self._client.read(level)
             nodes |= {
@@ -506,20 +510,20 @@ class ZooKeeperStore:
             self._load()
         if self._state is not SessionState.ALIVE:
             raise StorageError("the metadata is being read from ZooKeeper; nothing was changed")
-        for _ in range(PLANS_MAX):
-            resolved = self._planner.resolve(operations, self._client)
+        for attempt in range(PLANS_MAX):
+            resolved = self._planner.resolve(operations, self._client, careful=attempt > 0)
             record = self._fit(resolved, operations)
-            if record is not None and self._carry_out(resolved, record):
+            if record is not None and self._carry_out(resolved, record, attempt):
                 return self._take_held()
         raise StoreConflict("what was to be changed has been changed by others, again and again")
 
-    def _carry_out(self, resolved: Resolved, record: bytes) -> bool:
+    def _carry_out(self, resolved: Resolved, record: bytes, attempt: int) -> bool:
         """Do it; False if it rested on something that is not so any more."""
         try:
             name = self._client.multi(resolved.operations, record=(RECORD, record))
         except OperationRefused as refusal:
             self._planner.forget()
-            if _worth_another_try(resolved, refusal):
+            if _worth_another_try(resolved, refusal, attempt):
                 return False
             raise StoreConflict(str(refusal)) from None
         except StorageError as error:
@@ -623,13 +627,15 @@ class _Mark:
         return hash(self._place)
 
 
-def _worth_another_try(resolved: Resolved, refusal: OperationRefused) -> bool:
+def _worth_another_try(resolved: Resolved, refusal: OperationRefused, attempt: int) -> bool:
     """Was it our guess that was wrong? Then planning anew helps; else the caller has to know."""
     if refusal.index >= len(resolved.operations):
         return True  # the feed itself is gone
     if resolved.assumed[refusal.index] or refusal.has_children:
         return True
-    return refusal.missing and isinstance(resolved.operations[refusal.index], Create)  # one of its parents is gone
+    # One of its parents may be gone; or it may be there only as a parent of others, which a careful plan looks at.
+    creates = isinstance(resolved.operations[refusal.index], Create)
+    return creates and (refusal.missing or (refusal.exists and attempt == 0))
 
 
 def _parse(node: StoredNode | None, number: int) -> MetadataChange:
