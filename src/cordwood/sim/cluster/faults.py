@@ -1,8 +1,10 @@
 """What the seed lets go wrong in a cluster, and when it must not.
 
 Whatever was acknowledged is on all in-sync replicas, in their page caches. So a machine may lose its power, or its
-disk, only while each of its partitions has another in-sync replica that has lost nothing: without that no cluster of
-this kind can keep its promises, and Kafka's does not either. Everything else may happen at any time.
+disk, only while each of its partitions has another in-sync replica; and until it is back, and has said what it may
+have lost, nothing may happen to the others that takes them for dead: without that no cluster of this kind can keep its
+promises, and Kafka's does not either. For such a loss the faults wait, and gentle ones alone go on meanwhile.
+Everything else may happen at any time.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,10 +31,20 @@ class Faults:
         self._store = store
         self._random: Random = around.random
         self._is_on = True
-        self._kinds: list[Callable[[], None]] = [
+        self._loss: tuple[SimNode, Way] | None = None
+        """What waits until it can be borne."""
+        self._gentle: list[Callable[[], None]] = [
             self._cut,
             self._cut,
             self._silence,
+            self._part,
+            self._part,
+            self._part_one_way,
+            self._isolate,
+            self._fall_behind,
+            self._shift_wall,
+        ]
+        self._rough: list[Callable[[], None]] = [
             self._kill,
             self._kill,
             self._kill_controller,
@@ -42,16 +54,11 @@ class Faults:
             self._pause,
             self._pause,
             self._stop,
-            self._part,
-            self._part,
-            self._part_one_way,
-            self._isolate,
             self._cut_off_from_store,
             self._cut_off_from_store,
+            self._cut_off_one_way,
             self._take_store_away,
-            self._fall_behind,
             self._fail_disk,
-            self._shift_wall,
         ]
 
     def start(self) -> None:
@@ -77,9 +84,15 @@ class Faults:
         self._around.clock.after(self._random.randint(1, PAUSE_MAX_MS), "fate", self._strike)
 
     def _strike(self) -> None:
-        if self._is_on:
-            self._random.choice(self._kinds)()
-            self._plan()
+        if not self._is_on:
+            return
+        self._plan()
+        if self._loss is not None and self._is_bearable(self._loss[0]):
+            loss, self._loss = self._loss, None
+            self.die(*loss)
+        else:
+            is_safe = self._loss is None and all(node.is_intact for node in self._nodes)
+            self._random.choice(self._gentle + self._rough if is_safe else self._gentle)()
 
     def _say(self, what: str) -> None:
         self._around.trace.line("world", what)
@@ -118,14 +131,10 @@ class Faults:
             self._strike_down(node, Way.KILLED)
 
     def _lose_power(self) -> None:
-        node = self._any_running()
-        if node is not None and self._is_expendable(node):
-            self.die(node, Way.DARK)
+        self._loss = self._random.choice(self._nodes), Way.DARK
 
     def _lose_disk(self) -> None:
-        node = self._any_running()
-        if node is not None and self._is_expendable(node):
-            self.die(node, Way.WIPED)
+        self._loss = self._random.choice(self._nodes), Way.WIPED
 
     def _strike_down(self, node: SimNode, way: Way) -> None:
         """At once, or in the middle of something that changes the disk."""
@@ -156,9 +165,8 @@ class Faults:
         node = self._any_running()
         if node is None or not self._is_on:
             return
-        way = self._random.choice((Way.KILLED, Way.DARK, Way.DARK))
-        if way is Way.KILLED or self._is_expendable(node):
-            self.die(node, way)
+        if all(other.is_intact for other in self._nodes):
+            self.die(node, Way.DARK if self._is_bearable(node) else Way.KILLED)
 
     def image(self) -> MetadataImage:
         """What the store holds."""
@@ -166,12 +174,16 @@ class Faults:
         image.apply(self._store.load())
         return image
 
-    def _is_expendable(self, lost: SimNode) -> bool:
-        """Has each of its partitions another in-sync replica that is as it was?"""
-        intact = {node.id for node in self._nodes if node.is_intact and node is not lost}
+    def _is_bearable(self, lost: SimNode) -> bool:
+        """Can what is on this machine be lost? Not while another may be taken for dead."""
+        image = self.image()
+        if self._store.is_away or any(HOST in road for road in self._around.network.roads.blocked):
+            return False
+        if not lost.is_running or not all(_is_well(node, image) for node in self._nodes if node is not lost):
+            return False
         return all(
-            lost.id not in partition.isr or not intact.isdisjoint(partition.isr)
-            for topic in self.image().topics.values()
+            lost.id not in partition.isr or len(partition.isr) > 1
+            for topic in image.topics.values()
             for partition in topic.partitions
         )
 
@@ -207,8 +219,13 @@ class Faults:
         self._block(f"{one} and {other} are parted", (one, other), (other, one))
 
     def _part_one_way(self) -> None:
-        one, other = self._random.sample([*(node.name for node in self._nodes), HOST], 2)
+        one, other = self._random.sample([node.name for node in self._nodes], 2)
         self._block(f"nothing comes from {one} to {other}", (one, other))
+
+    def _cut_off_one_way(self) -> None:
+        road = self._random.choice(self._nodes).name, HOST
+        source, target = road if self._random.random() < 0.5 else road[::-1]
+        self._block(f"nothing comes from {source} to {target}", (source, target))
 
     def _isolate(self) -> None:
         one = self._random.choice(self._nodes).name
@@ -244,6 +261,16 @@ class Faults:
         ms = self._random.randint(-WALL_SHIFT_MAX_MS, WALL_SHIFT_MAX_MS)
         self._around.clock.shift_wall(ms)
         self._say(f"the wall's clock is set by {ms} ms")
+
+
+def _is_well(node: SimNode, image: MetadataImage) -> bool:
+    """Is it there, and nothing on its way that would change that?"""
+    driver, disk = node.driver, node.disk
+    if driver is None or driver.paused or not node.is_intact or node.id not in image.brokers:
+        return False
+    if disk.power_fails_after is not None or disk.fails_after is not None:
+        return False
+    return not driver.broker.membership.fenced and not driver.broker.membership.stopping
 
 
 def _nothing() -> None:

@@ -7,6 +7,7 @@ in sync, every broker must survive a stop in good order, and the history of the 
 from collections.abc import Callable
 from random import Random
 
+from cordwood.cluster.image import PartitionInfo
 from cordwood.ids import TopicName, TopicPartition
 from cordwood.sim.admin import Admin
 from cordwood.sim.client import Surroundings
@@ -18,7 +19,7 @@ from cordwood.sim.cluster.node import SimNode
 from cordwood.sim.cluster.producer import ALL, LEADER, Producer
 from cordwood.sim.cluster.witness import Witness
 from cordwood.sim.disk import PowerLost, SimDisk
-from cordwood.sim.driver import Machine, Odds
+from cordwood.sim.driver import Driver, Machine, Odds
 from cordwood.sim.history import History
 from cordwood.sim.keeper import TABLE, Keeper
 from cordwood.sim.member import Member, Shared
@@ -202,59 +203,59 @@ class ClusterWorld:
             if number % LOOK_EVERY_STEPS == 0 and condition():
                 return
             self._step()
-        raise SimulationFailed(f"{otherwise}: {', '.join(self._unsettled())}")
+        raise SimulationFailed("\n".join([otherwise, *self._unfinished(), *self._unsettled()]))
 
     def _is_settled(self) -> bool:
-        return next(iter(self._unsettled()), None) is None
+        return not self._unfinished() and not self._unsettled() and not self._unread()
 
-    def _unsettled(self) -> list[str]:
-        """What is not as it should be in the end."""
-        drivers = [node.driver for node in self.nodes if node.driver is not None and not node.driver.paused]
-        if len(drivers) < len(self.nodes):
-            return ["a broker is not there"]
+    def _unfinished(self) -> list[str]:
+        """Who has not done yet what there was to do."""
+        missing = [f"{node.name} is not there" for node in self.nodes if not node.is_running]
         writers: list[Admin | Keeper | Member | Producer] = [
             self._admin,
             self._keeper,
             *self._members,
             *self._producers,
         ]
-        unfinished = [f"{type(writer).__name__} has not finished" for writer in writers if not writer.is_done]
-        if unfinished:
-            return unfinished
-        found: list[str] = []
+        return missing + [f"{type(writer).__name__} has not finished" for writer in writers if not writer.is_done]
+
+    def _drivers(self) -> list[Driver]:
+        return [node.driver for node in self.nodes if node.driver is not None]
+
+    def _unsettled(self) -> list[str]:
+        """What is not as it should be in the end."""
         image = self._faults.image()
-        if len(image.brokers) < len(self.nodes) or any(driver.broker.membership.fenced for driver in drivers):
+        found = [f"{topic_id} was deleted and is not gone" for topic_id in image.deleted_topics]
+        if len(image.brokers) < len(self.nodes) or any(driver.broker.membership.fenced for driver in self._drivers()):
             found.append("a broker is not registered")
         if image.controller is None:
             found.append("there is no controller")
-        found += [f"{topic_id} was deleted and is not gone" for topic_id in image.deleted_topics]
         for topic in image.topics.values():
             for info in topic.partitions:
-                if info.leader < 0 or set(info.isr) != set(info.replicas):
-                    found.append(f"{topic.name}-{info.index} is led by {info.leader}, in sync are {info.isr}")
-                ends = {
-                    (local.log.end_offset, local.high_watermark)
-                    for driver in drivers
-                    if (local := driver.broker.replicas.by_name.get(topic.name, {}).get(info.index)) is not None
-                }
-                if len(ends) != 1 or any(end != committed for end, committed in ends):
-                    found.append(f"{topic.name}-{info.index} has ends {sorted(ends)}")
-        if not found:
-            found += self._unread()
+                found += self._unsettled_partition(f"{topic.name}-{info.index}", topic.name, info)
+        return found
+
+    def _unsettled_partition(self, what: str, topic: TopicName, info: PartitionInfo) -> list[str]:
+        found = []
+        if info.leader < 0 or set(info.isr) != set(info.replicas):
+            found.append(f"{what} is led by {info.leader}, in sync are {info.isr}")
+        local = [driver.broker.replicas.by_name.get(topic, {}).get(info.index) for driver in self._drivers()]
+        ends = {(replica.log.end_offset, replica.high_watermark) for replica in local if replica is not None}
+        if len(ends) != 1 or any(end != committed for end, committed in ends):
+            found.append(f"{what} has ends {sorted(ends)}")
         return found
 
     def _unread(self) -> list[str]:
-        replicas = {partition: self._leader_end(partition) for partition in self._partitions}
+        ends = {partition: self._end(partition) for partition in self._partitions}
         return [
             f"{consumer.name} is at {consumer.position(partition)} of {end} in {partition}"
             for consumer in self._consumers
-            for partition, end in replicas.items()
+            for partition, end in ends.items()
             if consumer.position(partition) != end
         ]
 
-    def _leader_end(self, partition: TopicPartition) -> int:
-        driver = self.nodes[0].driver
-        assert driver is not None
+    def _end(self, partition: TopicPartition) -> int:
+        driver = self._drivers()[0]
         return driver.broker.replicas.get(partition.topic, partition.partition).log.end_offset
 
     def _judge(self) -> None:
