@@ -11,6 +11,7 @@ from cordwood.broker.compactor import Compactor
 from cordwood.broker.connection import Call, Connection, Peer, memory_of
 from cordwood.broker.controllership import Controllership
 from cordwood.broker.coordinators import GroupCoordinator
+from cordwood.broker.doubts import Doubts
 from cordwood.broker.fetch_sessions import FetchSessions, Waiter
 from cordwood.broker.limits import ConnectionLimits
 from cordwood.broker.membership import Membership
@@ -62,6 +63,7 @@ class Broker:
         self.producer_ids = ProducerIds()
         self.compactor = Compactor()
         self.peers = Peers(self)
+        self.doubts = Doubts(self)
         self.membership = Membership(self, applicant)
         self.controllership = Controllership(self)
         self.replication = Replication(self)
@@ -216,6 +218,7 @@ class Broker:
         """All that had arrived when a ``Linger`` asked for it has come in."""
         self.now = now
         self.groups.write_gathered(now)
+        self.doubts.look_again()
         return self._take_effects()
 
     def stop_leading(self, now: Instant) -> list[Effect]:
@@ -291,6 +294,7 @@ class Broker:
         self.replication.apply(delta)
         self.groups.apply(delta)
         self.controllership.apply(delta)
+        self.doubts.apply(delta)
 
     def close(self, connection: Connection, reason: str) -> None:
         self.effects.append(Close(connection.id, reason))
@@ -342,6 +346,7 @@ class Broker:
         self.membership.check()
         self.groups.check()
         self.peers.check()
+        self.doubts.check()
         self.replication.check()
         for connection in self.connections.values():
             connection.check()

@@ -126,6 +126,7 @@ class Peers:
             link.pause_ms = 0
             self._set_timer(link, None)
             self._broker.logger.debug("linked to broker %d at %s:%d", link.node, *link.address)
+            self._broker.doubts.end(link.node)
             self._broker.replication.link_up(link.node)
 
     def link_lost(self, link_id: LinkId, loss: LinkLoss, reason: str) -> None:
@@ -150,6 +151,8 @@ class Peers:
             broker.logger.info("no link to broker %d: %s", link.node, reason)
         self._set_timer(link, None)
         self._fail_asked(link)
+        if stood:
+            broker.doubts.begin(link.node)
         is_first = stood and loss is not LinkLoss.REFUSED
         if is_first:
             self._dial(link)

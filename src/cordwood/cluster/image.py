@@ -85,6 +85,8 @@ class Delta:
     topics: dict[TopicName, dict[int, None] | None] = field(default_factory=dict)
     """With the partitions that have another state; or None: more than that, the topic itself."""
     broker_configs: dict[str, None] = field(default_factory=dict)
+    departed: list[Registration] = field(default_factory=list)
+    """What those brokers were that went."""
     brokers: dict[NodeId, None] = field(default_factory=dict)
     """Those that came, went, or changed."""
     controller: bool = False
@@ -185,7 +187,9 @@ class MetadataImage:
         self.versions.pop(path, None)
         match path.split("/")[1:]:
             case ["brokers", "ids", node]:
-                self.brokers.pop(NodeId(int(node)), None)
+                gone_broker = self.brokers.pop(NodeId(int(node)), None)
+                if gone_broker is not None:
+                    delta.departed.append(gone_broker)
                 delta.brokers[NodeId(int(node))] = None
             case ["brokers", "incarnations", node]:
                 self.incarnations.pop(NodeId(int(node)), None)

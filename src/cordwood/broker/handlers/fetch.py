@@ -33,7 +33,9 @@ from cordwood.broker.leaders import name_leaders_of_fetch
 from cordwood.broker.read_replicas import nearest_replica
 from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.ids import NodeId, TopicId, TopicName
+from cordwood.log.log import Log
 from cordwood.partition.partition import Partition
+from cordwood.partition.truncation import divergence
 from cordwood.wire.messages import (
     FetchRequest,
     FetchRequestPartition,
@@ -224,7 +226,7 @@ def _look(
         if nearest is not None:
             answer.preferred_read_replica = nearest
             return answer, 0
-    diverging = _divergence(local, entry)
+    diverging = _divergence(log, entry) if entry.last_fetched_epoch >= 0 else None
     if diverging is not None:
         answer.diverging_epoch = diverging
         return answer, 0
@@ -265,7 +267,7 @@ def _look_as_leader(
     log, offset = local.log, entry.offset
     if offset < log.log_start_offset:
         raise Refused(Error.OFFSET_OUT_OF_RANGE)
-    diverging = _divergence(local, entry)
+    diverging = _divergence(log, entry)
     if diverging is None and offset > log.end_offset:
         diverging = FetchResponseEpochEndOffset(epoch=log.latest_epoch, end_offset=log.end_offset)
     if diverging is None and entry.told:
@@ -299,16 +301,10 @@ def _refuse_zstd(entry: FetchPartition) -> None:
         raise Refused(Error.UNSUPPORTED_COMPRESSION_TYPE)
 
 
-def _divergence(local: Partition, entry: FetchPartition) -> FetchResponseEpochEndOffset | None:
-    """Where a reader's log and ours part, if it read what an earlier leader had and never committed (KIP-595)."""
-    if entry.last_fetched_epoch < 0:
-        return None
-    epoch, end_offset = local.log.end_offset_for(entry.last_fetched_epoch)
-    if epoch < 0 or entry.offset < local.log.log_start_offset:
-        raise Refused(Error.OFFSET_OUT_OF_RANGE)
-    if epoch < entry.last_fetched_epoch or end_offset < entry.offset:
-        return FetchResponseEpochEndOffset(epoch=epoch, end_offset=end_offset)
-    return None
+def _divergence(log: Log, entry: FetchPartition) -> FetchResponseEpochEndOffset | None:
+    """Where a reader's log and ours part, if it read what an earlier leader had and never committed."""
+    found = divergence(log, last_epoch=entry.last_fetched_epoch, offset=entry.offset)
+    return None if found is None else FetchResponseEpochEndOffset(epoch=found.epoch, end_offset=found.end_offset)
 
 
 def _refusal(entry: FetchPartition, error: Error) -> FetchResponsePartition:

@@ -63,7 +63,7 @@ def _find(
             raise Refused(Error.COORDINATOR_NOT_AVAILABLE, refusal.message)
         node = _node(broker, request.key_type, key)
         here = brokers.get(node)
-        if here is None:
+        if here is None or broker.doubts.about(lambda: [node]):
             raise Refused(Error.COORDINATOR_NOT_AVAILABLE, f"Broker {node} is not there now. Try again.")
     except Refused as reason:
         return FindCoordinatorResponseCoordinator(

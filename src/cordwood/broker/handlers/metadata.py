@@ -8,6 +8,7 @@
 - 10: topic ids in the answer; 12: topics asked for by id. 10 and 11 have room for an id in the request and refuse it.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from cordwood.cluster.controller import create_topic, plan_topic
 from cordwood.cluster.image import NO_LEADER, MetadataImage, PartitionInfo, TopicInfo
 from cordwood.cluster.topic_names import check_name
 from cordwood.errors import Error, Refused
-from cordwood.ids import NO_TOPIC_ID, TopicId, TopicName
+from cordwood.ids import NO_TOPIC_ID, NodeId, TopicId, TopicName
 from cordwood.ports import StoreOp
 from cordwood.wire.messages import (
     MetadataRequest,
@@ -46,7 +47,11 @@ def handle(broker: "Broker", call: Call, request: MetadataRequest) -> MetadataRe
         request = replace(request, topics=[replace(topic, name=None) for topic in by_id])
     missing = _to_create(broker, call, request)
     if not missing:
-        return _respond(broker, call, request)
+        if not broker.clustered:
+            return _respond(broker, call, request)
+        named = partial(_leaders, broker.image, request)
+        broker.doubts.wait(call, named, lambda: broker.reply(call, _respond(broker, call, request)))
+        return None
 
     groups = portions(broker, missing, lambda _: broker.config.num_partitions)
     plans = [partial(_creations, broker, group) for group in groups]
@@ -98,6 +103,21 @@ def _creation(broker: "Broker", name: TopicName) -> list[StoreOp]:
     return create_topic(broker.image, plan, states_max=states_max(broker))
 
 
+def _leaders(image: MetadataImage, request: MetadataRequest) -> Iterator[NodeId]:
+    """Those whom the answer would name."""
+    if request.topics is None:
+        topics = list(image.topics.values())
+    else:
+        found = (
+            image.topics.get(TopicName(wanted.name))
+            if wanted.name is not None
+            else image.topic_by_id(TopicId(wanted.topic_id))
+            for wanted in request.topics
+        )
+        topics = [topic for topic in found if topic is not None]
+    return (partition.leader for topic in topics for partition in topic.partitions)
+
+
 def _respond(broker: "Broker", call: Call, request: MetadataRequest) -> MetadataResponse:
     image = broker.image
     view = View(broker, call)
@@ -109,7 +129,7 @@ def _respond(broker: "Broker", call: Call, request: MetadataRequest) -> Metadata
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=info.id, host=info.host, port=info.port, rack=info.rack)
-            for info in view.reachable.brokers
+            for info in (*view.reachable.brokers, *broker.doubts.departed(call))
         ],
         cluster_id=image.cluster_id,
         controller_id=NO_LEADER if image.controller is None else image.controller,
