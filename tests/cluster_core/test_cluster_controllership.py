@@ -141,6 +141,21 @@ def test_a_controller_that_can_not_write_tries_again() -> None:
     assert leader_of(rig, "t", 0) == 1
 
 
+def test_who_could_not_stand_for_election_stands_again() -> None:
+    rig = Rig(2)
+    rig.kill(1, noticed=True)
+    member = rig.members[TWO]
+    member.deliver()
+    member.cut_off = True
+    member.write()
+    member.cut_off = False
+    rig.settle()
+    assert rig.truth.controller is None
+    rig.pass_time(RETRY_MS)
+    rig.settle()
+    assert rig.truth.controller == 2
+
+
 def test_nobody_mistakes_a_new_topic_for_the_old_one_of_its_name() -> None:
     rig = Rig(3)
     create(rig, "t", {0: [2, 1]})

@@ -104,6 +104,52 @@ def test_what_a_change_touched_is_told() -> None:
     assert list(image.apply([], [layout.topic_path(T)]).topics) == [T]
 
 
+def test_what_changed_of_a_partition_alone_is_told_with_its_number() -> None:
+    image = MetadataImage()
+    assert image.apply([topic_node(partitions=3)]).topics == {T: None}
+    assert image.apply([state_node(0), state_node(2)]).topics == {T: {0: None, 2: None}}
+    assert image.apply([state_node(0), config_node(a="1"), state_node(1)]).topics == {T: None}
+
+
+def test_a_partitions_state_may_be_read_before_its_topic() -> None:
+    image = MetadataImage()
+    image.apply([state_node(1, epoch=4)])
+    image.check()
+    assert image.topics == {}
+    image.apply([topic_node(partitions=2)])
+    assert [p.leader_epoch for p in image.topics[T].partitions] == [-1, 4]
+
+
+def test_the_state_of_a_topic_that_never_comes_is_forgotten_with_it() -> None:
+    image = MetadataImage()
+    image.apply([topic_node(), state_node(0), state_node(5, epoch=9)])
+    image.apply([], [layout.topic_path(T)])
+    assert layout.partition_path(T, 5) not in image.versions
+    image.apply([topic_node(OTHER, partitions=6)])
+    assert image.topics[T].partitions[5].leader_epoch == -1
+
+
+def test_brokers_come_and_go() -> None:
+    image = MetadataImage()
+    path = layout.broker_path(ONE)
+    data = layout.broker_data({"A": ("PLAINTEXT", "h", 1), "B": ("SSL", "::1", 2)}, "r", shutting_down=True)
+    delta = image.apply([node(path, data)])
+    assert list(delta.brokers) == [ONE]
+    assert image.brokers[ONE].endpoints == {"A": ("h", 1), "B": ("::1", 2)}
+    assert (image.brokers[ONE].rack, image.brokers[ONE].shutting_down) == ("r", True)
+    assert list(image.apply([], [path]).brokers) == [ONE]
+    assert image.brokers == {}
+
+
+def test_everything_anew_tells_of_what_is_gone_too() -> None:
+    image = MetadataImage()
+    image.apply([*ALONE, topic_node(), state_node(), config_node(a="1"), node(layout.CONTROLLER_EPOCH, b"7")])
+    delta = image.replace([node(layout.CONTROLLER_EPOCH, b"8")])
+    assert (delta.topics, list(delta.brokers), delta.controller, delta.reloaded) == ({T: None}, [ONE], True, True)
+    assert (image.topics, image.brokers, image.controller, image.controller_epoch) == ({}, {}, None, 8)
+    assert list(image.versions) == [layout.CONTROLLER_EPOCH]
+
+
 def test_deleting_what_is_not_there_is_no_trouble() -> None:
     image = MetadataImage()
     image.apply(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PlanFor = Callable[[Sequence[TopicPartition]], list[StoreOp]]
 
 RETRY_MS = 200
-PURGE_INTERVAL_MS = 10_000
+PURGE_INTERVAL_MS = 60_000
 ELECTIONS_MAX = 1000
 """So many partitions are given back to their preferred leaders at one check, as in Kafka."""
 
