@@ -72,5 +72,6 @@ def group_rows(scale: Scale) -> list[Row]:
         RebalanceRow(500, many, many, ClassicGroup),
         RebalanceRow(2, few, 5 * few, ConsumerGroup),
         RebalanceRow(50, some, 2 * some, ConsumerGroup),
+        RebalanceRow(500, many, many, ConsumerGroup),
         CommitRow(active_s=scale.active_s, warm_up_s=2 * scale.active_s),
     ]

@@ -6,15 +6,15 @@ from typing import Final
 ROW_KEYS: Final = (
     *("start", "produce-8k", "produce-64k", "produce-1k", "consume", "consume-1k", "partitions"),
     *("latency", "latency-parked", "latency-partitions", "connections"),
-    *("groups-classic-2", "groups-classic-50", "groups-classic-500", "groups-consumer-2", "groups-consumer-50"),
-    *("groups-commit", "groups-load"),
+    *("groups-classic-2", "groups-classic-50", "groups-classic-500"),
+    *("groups-consumer-2", "groups-consumer-50", "groups-consumer-500", "groups-commit", "groups-load"),
     *("spark-first", "spark-memory", "spark-read", "spark-stream", "spark-write", "spark-trickle"),
     *("memory", "growth"),
     *("cluster-produce", "cluster-failover", "cluster-restart", "cluster-5000"),
 )
 LEFT_OUT_WHEN_QUICK: Final = (
     *("consume-1k", "partitions", "latency-parked", "latency-partitions"),
-    *("groups-classic-50", "groups-consumer-2"),
+    *("groups-classic-50", "groups-consumer-2", "groups-consumer-500"),
 )
 
 

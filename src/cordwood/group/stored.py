@@ -6,9 +6,11 @@ one: most records are committed offsets, which have a shorter road (``stored_off
 A key of kind 4, which Kafka before 4.1 wrote, is not known here, nor are those of share and streams groups.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from struct import Struct
+from typing import Any
 from uuid import UUID
 
 from cordwood.coordinator.outcome import StateRecord
@@ -22,7 +24,7 @@ from cordwood.group.stored_offsets import (
     encode_offset,
     encode_offset_key,
 )
-from cordwood.wire import decode, encode
+from cordwood.wire import decode, encoder
 from cordwood.wire.types import i8, i32, i64, message, v
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -199,6 +201,7 @@ KINDS = (
 _BY_NUMBER: Mapping[int, Kind] = {kind.number: kind for kind in KINDS}
 _BY_KEY: Mapping[type, Kind] = {kind.key: kind for kind in KINDS}
 _NUMBER = Struct(">h")
+_Encoder = Callable[[Any], list[Any]]
 
 
 def encode_record(record: StateRecord) -> tuple[bytes, bytes | None]:
@@ -207,12 +210,20 @@ def encode_record(record: StateRecord) -> tuple[bytes, bytes | None]:
     if type(key) is OffsetCommitKey:
         assert value is None or type(value) is CommittedOffset
         return encode_offset_key(key), None if value is None else encode_offset(value)
-    kind = _BY_KEY[type(key)]
-    stored_key = _NUMBER.pack(kind.number) + encode(key, kind.number)
-    if value is None:
-        return stored_key, None
-    version = kind.written_version
-    return stored_key, _NUMBER.pack(version) + encode(value, version)
+    key_head, encode_key, value_head, encode_value = _encoders(type(key))
+    return key_head + encode_key(key)[0], None if value is None else value_head + encode_value(value)[0]
+
+
+@cache
+def _encoders(key: type) -> tuple[bytes, _Encoder, bytes, _Encoder]:
+    """The beginning and the encoder of keys and values of a kind. None of them has records in it: each is one chunk."""
+    kind = _BY_KEY[key]
+    return (
+        _NUMBER.pack(kind.number),
+        encoder(kind.key, kind.number),
+        _NUMBER.pack(kind.written_version),
+        encoder(kind.value, kind.written_version),
+    )
 
 
 def decode_record(key: bytes, value: bytes | None) -> StateRecord | None:

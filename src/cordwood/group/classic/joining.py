@@ -6,6 +6,8 @@ Differences from Kafka are in how it forgets: a call that another one of the sam
 refused join does not leave an empty group behind, and what can be kept of ids and metadata is bounded.
 """
 
+from functools import partial
+
 from cordwood.coordinator.outcome import Caller, Outcome, answer
 from cordwood.errors import Error, Refused
 from cordwood.group.groups import Group
@@ -73,7 +75,11 @@ def _join_new_group(state: GroupState, group_id: str, joiner: Joiner, now: Insta
     group = ClassicGroup(group_id)
     if not group.supports(joiner.protocol_type, joiner.protocols):
         return _refuse(joiner, Error.INCONSISTENT_GROUP_PROTOCOL)
-    return create(state, group, now, lambda turn: _join(turn, joiner))
+    return create(state, group, now, partial(_join_as, joiner))
+
+
+def _join_as(joiner: Joiner, turn: Turn) -> None:
+    _join(turn, joiner)
 
 
 def _refuse(joiner: Joiner, error: Error, member_id: str = "") -> Outcome:

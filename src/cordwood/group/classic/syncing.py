@@ -3,6 +3,8 @@
 The assignments are written before anybody hears of them. If they can not be, the generation comes to nothing.
 """
 
+from functools import partial
+
 from cordwood.coordinator.outcome import Caller, Outcome, StateRecord, answer
 from cordwood.errors import Error, Refused
 from cordwood.group.state import GroupState
@@ -89,7 +91,7 @@ def _assign(turn: Turn, assignments: dict[str, bytes]) -> None:
             turn.expect_life(member)
     record = group.propose()
     turn.outcome.records.append(record)
-    turn.outcome.failed = lambda refusal: _undo(turn, record, write_failure(refusal))
+    turn.outcome.failed = partial(_undo, turn, record)
 
 
 def _undo(turn: Turn, record: StateRecord, refusal: Refused) -> None:
@@ -103,4 +105,4 @@ def _undo(turn: Turn, record: StateRecord, refusal: Refused) -> None:
         assert not turn.outcome.records
         assert not turn.outcome.replies
     for caller, _ in waiting:
-        caller.refuse(refusal)
+        caller.refuse(write_failure(refusal))

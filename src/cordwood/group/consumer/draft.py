@@ -93,7 +93,7 @@ class Draft:
         waiting = begun or list(self.group.subscriptions.patterns)
         cut = max(len(waiting) - count, 0)
         self._looked = True
-        self.when_decided(lambda: self._remember_patterns(waiting[:cut], begun_now=not begun))
+        self.when_decided(partial(self._remember_patterns, waiting[:cut], begun_now=not begun))
         return waiting[cut:]
 
     def _remember_patterns(self, waiting: list[str], *, begun_now: bool) -> None:
@@ -105,16 +105,16 @@ class Draft:
         for step in self._when_decided:
             step()
         outcome = Outcome(self.records, [*self.replies, *replies])
-        outcome.failed = lambda refusal: self._undo(outcome, write_failure(refusal))
+        outcome.failed = partial(self._undo, outcome.replies)
         return outcome
 
-    def _undo(self, outcome: Outcome, refusal: Refused) -> None:
+    def _undo(self, replies: Iterable[tuple[Caller, object]], refusal: Refused) -> None:
         """Should something have been seen in the metadata, it is not in the group: look again."""
         self.original.topics_changed |= self._looked
         self.original.new_topics |= self._looked
         if self._looked:
             self.original.patterns_to_refresh.clear()
-        _refuse(outcome.replies, refusal)
+        _refuse_write(replies, refusal)
 
 
 class DraftAhead(Draft):
@@ -160,9 +160,5 @@ class DraftAhead(Draft):
 
 
 def _refuse_write(replies: Iterable[tuple[Caller, object]], refusal: Refused) -> None:
-    _refuse(replies, write_failure(refusal))
-
-
-def _refuse(replies: Iterable[tuple[Caller, object]], refusal: Refused) -> None:
     for caller, _ in replies:
-        caller.refuse(refusal)
+        caller.refuse(write_failure(refusal))

@@ -30,7 +30,7 @@ from .draft import Draft, DraftAhead
 from .group import ConsumerGroup
 from .joining import check_room, find_member, new_member_id
 from .leaving import leave
-from .member import JOINING, Description, Held, Member, MemberState
+from .member import JOINING, Description, Held, Member, MemberState, in_order
 from .patterns import is_refresh_due
 from .reconcile import Owned
 from .request import check_request, is_full
@@ -173,6 +173,6 @@ def _assignment(held: Held) -> ConsumerGroupHeartbeatResponseAssignment:
     return ConsumerGroupHeartbeatResponseAssignment(
         topic_partitions=[
             ConsumerGroupHeartbeatResponseTopic(topic_id=topic_id, partitions=sorted(held[topic_id]))
-            for topic_id in sorted(held, key=lambda topic_id: topic_id.int)
+            for topic_id in in_order(held)
         ]
     )

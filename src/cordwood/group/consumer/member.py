@@ -4,9 +4,10 @@ Both parts are values: each is the content of one kind of record, and a change i
 together under the member's id.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from operator import attrgetter
 from uuid import UUID
 
 from cordwood.errors import CorruptData
@@ -26,6 +27,8 @@ Held = Mapping[UUID, Mapping[int, int]]
 """Partitions of topics, each with the epoch since which the member has it. No topic without partitions."""
 
 NOTHING: Held = {}
+
+_NUMBER = attrgetter("int")
 
 
 class MemberState(IntEnum):
@@ -156,9 +159,14 @@ def _held(topics: list[CurrentTopicPartitions], member_epoch: int) -> Held:
     return {topic_id: partitions for topic_id, partitions in held.items() if partitions}
 
 
+def in_order(topics: Collection[UUID]) -> Collection[UUID]:
+    """Topics in the order in which they are stored and told. Most members have partitions of one."""
+    return topics if len(topics) <= 1 else sorted(topics, key=_NUMBER)
+
+
 def _as_stored(held: Held) -> list[CurrentTopicPartitions]:
     stored = []
-    for topic_id in sorted(held, key=lambda topic_id: topic_id.int):
+    for topic_id in in_order(held):
         partitions = sorted(held[topic_id])
         epochs = [held[topic_id][partition] for partition in partitions]
         stored.append(CurrentTopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=epochs))

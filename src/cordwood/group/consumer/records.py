@@ -18,7 +18,7 @@ from cordwood.group.stored import (
     TargetTopicPartitions,
 )
 
-from .member import Current, Description
+from .member import Current, Description, in_order
 
 Target = Mapping[UUID, frozenset[int]]
 """What a member shall have: partitions of topics. No topic without partitions."""
@@ -43,7 +43,7 @@ def target_value(target: Target) -> ConsumerGroupTargetAssignmentMemberValue:
     return ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[
             TargetTopicPartitions(topic_id=topic_id, partitions=sorted(target[topic_id]))
-            for topic_id in sorted(target, key=lambda topic_id: topic_id.int)
+            for topic_id in in_order(target)
         ]
     )
 

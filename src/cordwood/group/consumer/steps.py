@@ -1,5 +1,7 @@
 """The steps of a heartbeat that members of both protocols take: what they say, what is shared out, what they get."""
 
+from functools import partial
+
 from cordwood.errors import Error, Refused
 from cordwood.group.memory import GROUP_BYTES
 from cordwood.group.state import GroupState
@@ -93,9 +95,13 @@ def advance(
         return member
     must_give_up = MemberState.UNREVOKED_PARTITIONS
     if member.current.state is must_give_up or following.state is must_give_up:
-        draft.when_decided(lambda: set_rebalance_deadline(state, group.id, draft.group.members[member_id], now))
+        draft.when_decided(partial(_set_rebalance_deadline, state, draft, member_id, now))
     draft.write_current(member_id, following)
     return draft.group.members[member_id]
+
+
+def _set_rebalance_deadline(state: GroupState, draft: Draft, member_id: str, now: Instant) -> None:
+    set_rebalance_deadline(state, draft.group.id, draft.group.members[member_id], now)
 
 
 def set_rebalance_deadline(state: GroupState, group_id: str, member: Member, now: Instant) -> None:

@@ -82,7 +82,7 @@ class Subscriptions:
     def preferred_assignor(self, served: Sequence[str]) -> str:
         """The one that most members ask for, among those that are served; the first of these if nobody asks."""
         asked = [name for name in self.assignors if name in served]
-        return min(asked, key=lambda name: (-self.assignors[name], name)) if asked else served[0]
+        return min([(-self.assignors[name], name) for name in asked])[1] if asked else served[0]
 
 
 def count(counts: dict[str, int], keys: Iterable[str], step: int) -> None:

@@ -17,7 +17,8 @@ def existing(image: MetadataImage, names: Iterable[str]) -> list[TopicInfo]:
 
 
 def topic_ids(image: MetadataImage, names: Iterable[str]) -> frozenset[UUID]:
-    return frozenset(topic.id for topic in existing(image, names))
+    topics = image.topics
+    return frozenset([topics[TopicName(name)].id for name in names if name in topics])
 
 
 def metadata_hash(image: MetadataImage, names: Iterable[str]) -> int:
