@@ -1,8 +1,31 @@
-"""Where a follower must cut its log so that it is again a part of its leader's (KIP-101, KIP-279)."""
+"""Where two logs part, and where a follower must cut its own so that it is again a part of its leader's.
 
+Epochs tell (KIP-101, KIP-279, KIP-595): within one leader epoch there is one history.
+"""
+
+from cordwood.errors import Error, Refused
 from cordwood.ids import NO_LEADER_EPOCH
 from cordwood.log.epochs import EpochEnd
 from cordwood.log.log import Log
+
+
+def divergence(log: Log, *, last_epoch: int, offset: int) -> EpochEnd | None:
+    """Does a reader whose records end at *offset*, the last of them of *last_epoch*, have others than *log* has?
+
+    Then this is the nearest epoch up to its last one that the log knows, and where it ends. A reader that names no
+    epoch (-1) has nothing that could differ, or nothing to say.
+
+    Raises:
+        Refused: OFFSET_OUT_OF_RANGE, if the log knows nothing of what the reader has.
+    """
+    if last_epoch < 0:
+        return None
+    found = log.end_offset_for(last_epoch)
+    if found.epoch < 0 or offset < log.log_start_offset:
+        raise Refused(Error.OFFSET_OUT_OF_RANGE)
+    if found.epoch < last_epoch or found.end_offset < offset:
+        return found
+    return None
 
 
 def truncation_offset(log: Log, leaders: EpochEnd) -> int:

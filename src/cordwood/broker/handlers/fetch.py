@@ -109,6 +109,7 @@ def _reader(broker: "Broker", call: Call, request: FetchRequest) -> tuple[Reader
             sessions.remove(request.session_id)
         reader = Reader(by_id=call.api_version >= 13, replica=replica, life=life)
         if replica is not None:
+            call.connection.replica = replica
             reader.hears_of_commits = broker.config.replica_selector_class is not None
         _update(broker, reader, request)
         return reader, False
