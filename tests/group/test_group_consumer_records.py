@@ -142,3 +142,23 @@ def test_a_description_tells_what_a_member_has_and_shall_have() -> None:
     assert group.members[0].assignment.topic_partitions[0].topic_name == "t"
     harness.drop_topic("t")
     assert not consumer.describe(harness.state, GROUP).members[0].assignment.topic_partitions
+
+
+def test_a_copy_of_a_group_has_all_that_the_group_has() -> None:
+    harness = new_harness()
+    harness.topic("u", 3)
+    members = [TestMember(harness, "a"), TestMember(harness, "b", [], "u"), TestMember(harness, "c", instance_id="i")]
+    for member in members:
+        member.join()
+    settle(harness, *members)
+    group = group_of(harness)
+    group.topics_changed, group.new_topics, group.patterns_to_refresh = True, True, ["u"]
+    other = group.copy()
+    assert vars(other) == vars(group)
+    empty = vars(consumer.ConsumerGroup(GROUP))
+    assert [name for name, value in vars(group).items() if name != "id" and value == empty[name]] == []
+    before = {name: repr(value) for name, value in vars(group).items()}
+    other.describe("a", None)
+    other.resolve("u", None)
+    other.aim("b", None)
+    assert {name: repr(value) for name, value in vars(group).items()} == before

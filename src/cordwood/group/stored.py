@@ -210,7 +210,7 @@ def encode_record(record: StateRecord) -> tuple[bytes, bytes | None]:
     if type(key) is OffsetCommitKey:
         assert value is None or type(value) is CommittedOffset
         return encode_offset_key(key), None if value is None else encode_offset(value)
-    key_head, encode_key, value_head, encode_value = _encoders(type(key))
+    key_head, encode_key, value_head, encode_value = _encoders(type(key))  # type: ignore[arg-type]
     return key_head + encode_key(key)[0], None if value is None else value_head + encode_value(value)[0]
 
 

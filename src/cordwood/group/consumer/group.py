@@ -71,10 +71,14 @@ class ConsumerGroup:
 
     def copy(self) -> "ConsumerGroup":
         """Another one that can go its own way."""
-        other = ConsumerGroup.__new__(ConsumerGroup)
-        other.__dict__.update(self.__dict__)
-        for name in ("members", "targets", "patterns", "owners", "subscriptions", "static_members", "matched"):
-            setattr(other, name, getattr(self, name).copy())
+        other = ConsumerGroup(self.id)
+        other.epoch, other.metadata_hash = self.epoch, self.metadata_hash
+        other.assignment_epoch, other.assignment_timestamp = self.assignment_epoch, self.assignment_timestamp
+        other.members, other.targets, other.patterns = self.members.copy(), self.targets.copy(), self.patterns.copy()
+        other.owners, other.subscriptions = self.owners.copy(), self.subscriptions.copy()
+        other.static_members, other.matched = self.static_members.copy(), self.matched.copy()
+        other.patterns_timestamp, other.kept_bytes = self.patterns_timestamp, self.kept_bytes
+        other.take_marks(self)
         return other
 
     def take_marks(self, other: "ConsumerGroup") -> None:
