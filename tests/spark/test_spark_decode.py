@@ -25,6 +25,7 @@ from cordwood.record.build import Record, build
 from cordwood.record.control import ControlType, EndMarker, build_end_marker
 from cordwood.record.subset import body_of, spans, with_records, without_records
 from cordwood.spark import decode as decoding
+from cordwood.spark.arrow_schema import schema_of
 from cordwood.spark.decode import decode
 from cordwood.spark.ranges import Chunk, Range
 from cordwood.spark.schema import NAMES, Columns
@@ -106,7 +107,7 @@ def test_only_the_columns_asked_for_come_and_in_their_order() -> None:
     assert read(data, columns=Columns.of(["offset", "value"])) == [{"offset": 5, "value": b"v"}]
     for name in NAMES:
         (found,) = decode([Chunk(data)], EVERYTHING, Columns.of([name]))
-        assert found.schema == Columns.of([name]).schema
+        assert found.schema == schema_of(Columns.of([name]))
     assert list(read(data, columns=Columns.of())[0]) == list(NAMES[:-1])
 
 
@@ -129,7 +130,7 @@ def test_the_schema_is_the_one_that_spark_expects() -> None:
         ArrayType(header),
     )
     spark = StructType([StructField(name, kind) for name, kind in zip(NAMES, kinds, strict=True)])
-    assert to_arrow_schema(spark, timezone="UTC").equals(ALL.schema)
+    assert to_arrow_schema(spark, timezone="UTC").equals(schema_of(ALL))
 
 
 def test_a_time_that_spark_can_not_hold_is_the_last_it_can() -> None:

@@ -10,8 +10,8 @@ from kafka.partitioner.default import murmur2 as java_murmur2
 from cordwood.errors import ConfigError
 from cordwood.record.batch import Codec, header_at, produced_batch
 from cordwood.record.build import Record, records
+from cordwood.spark.arrow_schema import HEADERS_TYPE
 from cordwood.spark.encode import Encoder, Rows, Sealer
-from cordwood.spark.schema import HEADERS_TYPE
 from cordwood.spark.warm import warm
 
 some_bytes = st.none() | st.binary(max_size=200)

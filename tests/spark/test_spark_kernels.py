@@ -122,7 +122,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def doubled(numbers: list[int]) -> int:
     kernel_library.library.cache_clear()
-    function = kernel_library.library().functions["doubled"]
+    function = kernel_library.library()["doubled"]
     return function(np.array(numbers, np.int64), np.array([numbers, numbers], np.int64), 5)
 
 

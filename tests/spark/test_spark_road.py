@@ -11,7 +11,8 @@ from cordwood.client.raw import LATEST, OffsetOutOfRange, RawClient, RawSettings
 from cordwood.record.batch import batches
 from cordwood.record.build import Record, build, records
 from cordwood.spark import road
-from cordwood.spark.road import DirectHint, Range, chunks, direct_hints
+from cordwood.spark.hints import direct_hints
+from cordwood.spark.road import DirectHint, Range, chunks
 from cordwood.spark.segments import Segments, Surprise, is_visible
 from cordwood.testing import Broker
 from cordwood.wire.messages import (

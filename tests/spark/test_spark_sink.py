@@ -14,10 +14,10 @@ from pyspark.sql.types import StructType
 from cordwood.client.raw import RawSettings, RequestRefused
 from cordwood.errors import ConfigError
 from cordwood.spark import outlet as outlets
+from cordwood.spark.arrow_schema import HEADERS_TYPE
 from cordwood.spark.encode import Rows
 from cordwood.spark.option_names import Use, check_names
 from cordwood.spark.outlet import Outlet
-from cordwood.spark.schema import HEADERS_TYPE
 from cordwood.spark.sink import Plan
 from cordwood.spark.sink_options import SinkOptions
 from cordwood.spark.sink_rows import SinkColumns, UnwritableRow, by_topic, gathered

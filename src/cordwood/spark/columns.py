@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from cordwood.errors import CorruptData
 
 from . import kernels as k
+from .arrow_schema import HEADER_TYPE, HEADERS_TYPE, schema_of
 from .ranges import Range
-from .schema import HEADER_TYPE, HEADERS_TYPE, Columns
+from .schema import Columns
 
 _SIZES = 5
 _KEYS, _VALUES, _HEADER_NAMES, _HEADER_VALUES, _HEADERS = range(_SIZES)
@@ -26,7 +27,7 @@ class Builder:
     def __init__(self, wanted: Range, columns: Columns) -> None:
         self._wanted = wanted
         self._columns = columns
-        self._schema = columns.schema
+        self._schema = schema_of(columns)
         self._work = _Work(0)
         self._sizes = np.zeros(_SIZES, np.int64)
         self._constants: dict[tuple[str, int], pa.Array] = {}

@@ -9,11 +9,11 @@ from typing import Final
 from cordwood.client.raw import RawClient, RawError
 
 from . import planning
+from .hints import DirectHint, direct_hints
 from .offsets import Partition
 from .options import SourceOptions
 from .ranges import Range
 from .reading import Reading
-from .road import DirectHint, direct_hints
 
 DIRECT_OFFSETS_MIN: Final = 20_000
 """Fewer records than that come with the first answer of the broker, most of the time."""

@@ -20,8 +20,8 @@ from cordwood.record.batch import ATTRIBUTES_AT, CRC_AT, HEADER_SIZE, LENGTH_END
 from cordwood.record.codecs import compress
 
 from . import kernels_write as k
+from .arrow_schema import HEADERS_TYPE
 from .decode import read_only
-from .schema import HEADERS_TYPE
 
 BATCH_BYTES: Final = 1_000_000
 """Brokers take 1048588 bytes in one batch unless told otherwise."""

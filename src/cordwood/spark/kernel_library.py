@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -24,16 +24,9 @@ MODULES: Final = (kernels, kernels_write)
 _HASH_BYTES: Final = 32
 
 
-class Library(NamedTuple):
-    """Every kernel by its name, ready to be called, and whoever owns the memory that they are in."""
-
-    functions: Mapping[str, Native]
-    owner: object
-
-
 @cache
-def library() -> Library:
-    """Loaded once in a process, for good."""
+def library() -> Mapping[str, Native]:
+    """Every kernel by its name, ready to be called."""
     path = kernel_cache.directory() / file_name()
     code = _stored(path)
     if code is None:
@@ -42,7 +35,7 @@ def library() -> Library:
         try:
             code = kernel_build.object_code(MODULES)
         except kernel_build.UnlikeExpected:
-            return Library(kernel_build.dispatchers(MODULES), None)
+            return kernel_build.dispatchers(MODULES)
         _store(path, code)
     return loaded(code)
 
@@ -57,7 +50,7 @@ def file_name() -> str:
     return f"kernels-{hashlib.sha256(repr(about).encode()).hexdigest()[:24]}.o"
 
 
-def loaded(code: bytes) -> Library:
+def loaded(code: bytes) -> Mapping[str, Native]:
     """Machine code, as functions."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -66,9 +59,7 @@ def loaded(code: bytes) -> Library:
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     kernels = [value for module in MODULES for value in vars(module).values() if isinstance(value, Kernel)]
-    return Library(
-        {kernel.name: native(engine.get_function_address(kernel.name), kernel) for kernel in kernels}, engine
-    )
+    return {kernel.name: native(engine.get_function_address(kernel.name), kernel, engine) for kernel in kernels}
 
 
 def _stored(path: Path) -> bytes | None:

@@ -61,15 +61,19 @@ class Kernel:
     def _native(self) -> Native:
         from .kernel_library import library
 
-        return library().functions[self.name]
+        return library()[self.name]
 
 
-def native(address: int, kernel: Kernel) -> Native:
-    """The function at some address, as one that takes what the kernel takes."""
+def native(address: int, kernel: Kernel, owner: object) -> Native:
+    """The function at some address, as one that takes what the kernel takes.
+
+    *owner* has the memory that the function is in, and lives as long as the function is held.
+    """
     assert address, f"{kernel.name} is there"
     name, wanted = kernel.name, kernel.kinds
     width = sum(1 if kind is None else 5 + 2 * kind.dimensions for kind in wanted)
     function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * width)(address)
+    held = (function, owner)
 
     def call(*arguments: object) -> int:
         assert len(arguments) == len(wanted), f"{name} takes {len(wanted)} arguments"
@@ -77,7 +81,7 @@ def native(address: int, kernel: Kernel) -> Native:
         for kind, argument in zip(wanted, arguments, strict=True):
             _flatten(kind, argument, flat)
         result, error = ctypes.c_int64(), ctypes.c_void_p()
-        status = function(ctypes.addressof(result), ctypes.addressof(error), *flat)
+        status = held[0](ctypes.addressof(result), ctypes.addressof(error), *flat)
         assert status == 0, f"{name} raises nothing"
         return result.value
 

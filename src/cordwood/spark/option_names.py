@@ -12,11 +12,10 @@ from typing import Final
 
 from cordwood.errors import ConfigError
 
-from . import values
 from .option_names_kafka import KAFKA, check_kafka_name
 from .option_names_producer import KAFKA as PRODUCER
 from .option_names_producer import check_producer_name
-from .sink_options import OPTIONS as SINK_OPTIONS
+from .values.settings import OPTIONS as VALUE_OPTIONS
 
 PREFIX: Final = "kafka."
 
@@ -67,8 +66,12 @@ SOURCE: Final = (
     Option("columns", Use.READ, "the columns to read, with commas between them; the others are not decoded"),
     Option("direct", Use.READ, "auto: read the broker's segment files where a task can see them; never"),
 )
-VALUES: Final = tuple(Option(name, Use.READ, text) for name, text in values.OPTIONS.items())
-SINK: Final = tuple(Option(name, Use.WRITE, text) for name, text in SINK_OPTIONS.items())
+VALUES: Final = tuple(Option(name, Use.READ, text) for name, text in VALUE_OPTIONS.items())
+SINK: Final = (
+    Option("topic", Use.WRITE, "the topic to write to; without it, the column topic says so for each row"),
+    Option("checkpointLocation", Use.WRITE, "Spark's own: where a stream keeps how far it is"),
+    Option("queryName", Use.WRITE, "Spark's own: what a stream is called"),
+)
 OPTIONS: Final = (*SOURCE, *VALUES, *SINK)
 
 _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}

@@ -8,16 +8,18 @@ and what to write instead.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from cordwood.client.raw import RawSettings
+from cordwood.client.raw_settings import RawSettings
 from cordwood.errors import ConfigError
 
 from .offsets import EARLIEST, LATEST, AtOffsets, AtTimes, Everywhere, Limit, parse_offsets, parse_partitions
 from .option_names import PREFIX, Use, check_names
 from .schema import Columns
 from .subscription import Assign, Subscription, parse
-from .values import ValueDecoder
+
+if TYPE_CHECKING:
+    from .values import ValueDecoder
 
 _STRATEGIES: Final = ("assign", "subscribe", "subscribePattern")
 _UNITS_MS: Final = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -45,7 +47,7 @@ class SourceOptions:
     task_timeout_ms: int | None = None
     group: str | None = None
     direct: bool = True
-    values: ValueDecoder | None = None
+    values: "ValueDecoder | None" = None
     """What keys and values are, where they are more than bytes."""
 
     @property

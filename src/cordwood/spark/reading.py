@@ -7,6 +7,7 @@ between planning and reading are missed here, and reported as ``failOnDataLoss``
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -14,13 +15,14 @@ from pyspark.sql.datasource import InputPartition
 from cordwood.client.raw import EARLIEST, OffsetOutOfRange, RawClient, RawSettings
 
 from . import loss
-from .decode import decode
+from .hints import DirectHint
 from .offsets import Partition
 from .ranges import Chunk, Range
-from .road import DirectHint, roads
 from .schema import Columns
-from .values import ValueDecoder
 from .worker import Arrival
+
+if TYPE_CHECKING:
+    from .values import ValueDecoder
 
 
 class Task(InputPartition):
@@ -48,7 +50,7 @@ class Reading:
     fail_on_data_loss: bool
     group: str | None = None
     log: logging.Logger = field(default_factory=lambda: logging.getLogger("cordwood.spark"))
-    values: ValueDecoder | None = None
+    values: "ValueDecoder | None" = None
     arrival: Arrival = field(default_factory=Arrival)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -62,6 +64,8 @@ class Reading:
                 client.commit(self.group, partition.commits)
 
     def _range(self, client: RawClient, wanted: Range, hint: DirectHint | None) -> Iterator[pa.RecordBatch]:
+        from .road import roads  # only tasks need it
+
         isolation = self.settings.isolation
         while wanted.start < wanted.end:
             try:
@@ -71,6 +75,8 @@ class Reading:
                 wanted = self._after_loss(client, wanted, missing)
 
     def _records(self, chunks: Iterator[Chunk], wanted: Range) -> Iterator[pa.RecordBatch]:
+        from .decode import decode  # only tasks need it
+
         if self.values is None:
             return decode(chunks, wanted, self.columns)
         batches = decode(chunks, wanted, self.values.needed(self.columns))

@@ -13,26 +13,16 @@ from typing import Final
 from cordwood.client.raw import RawClient, RawSettings
 from cordwood.client.raw_settings import READ_COMMITTED
 
+from .hints import DirectHint
 from .ranges import Chunk, Range
-from .segments import DirectHint, Segments, Surprise, is_visible
+from .segments import Segments, Surprise, is_visible
 
-__all__ = ["Chunk", "DirectHint", "Range", "chunks", "direct_hints", "roads"]
+__all__ = ["Chunk", "DirectHint", "Range", "chunks", "roads"]
 
 FIRST_FETCH_BYTES: Final = 1024 * 1024
 DIRECT_CHUNK_BYTES: Final = 4 * 1024 * 1024
 SURPRISES_MAX: Final = 16
 """After so many, the broker gives the rest. A compacted topic has a gap between segments now and then."""
-
-
-def direct_hints(client: RawClient, partitions: list[tuple[str, int]]) -> dict[tuple[str, int], DirectHint]:
-    """Where the leaders of these partitions keep them. For the planner; whether a task can see them, it finds out."""
-    cluster_id = client.cluster_id
-    topics = client.topics(sorted({topic for topic, _ in partitions}))
-    places = client.log_dirs([p for p in partitions if p[0] in topics and p[1] in topics[p[0]].partitions])
-    return {
-        (topic, number): DirectHint(place.path, place.node_id, cluster_id, topics[topic].id)
-        for (topic, number), place in places.items()
-    }
 
 
 def chunks(settings: RawSettings, wanted: Range, *, isolation: int, direct: DirectHint | None) -> Iterator[Chunk]:

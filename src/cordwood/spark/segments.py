@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct
-from typing import Final, NamedTuple
-from uuid import UUID
+from typing import Final
 
 import numpy as np
 
@@ -22,6 +21,8 @@ from cordwood.client.raw_fetch import whole_batches
 from cordwood.cluster.layout import uuid_text
 from cordwood.errors import CorruptData
 from cordwood.log.names import LOG, OFFSET_INDEX, PARTITION_METADATA, TRANSACTION_INDEX, file_name, offset_of
+
+from .hints import DirectHint
 
 IDENTITY: Final = "meta.properties"
 BATCH_BYTES_MAX: Final = 1024 * 1024 * 1024
@@ -32,15 +33,6 @@ _INDEX_BYTES_MAX: Final = 64 * 1024 * 1024
 
 class Surprise(Exception):
     """The files are not as expected: read this, and what follows, from the broker."""
-
-
-class DirectHint(NamedTuple):
-    """Where the files of a partition should be, and whose they must be to be believed."""
-
-    log_dir: str
-    node_id: int
-    cluster_id: str
-    topic_id: UUID
 
 
 def is_visible(hint: DirectHint, topic: str, partition: int) -> bool:

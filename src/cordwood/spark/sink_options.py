@@ -4,18 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Self, TypeVar
 
-from cordwood.client.raw import RawSettings
+from cordwood.client.raw_settings import RawSettings
 from cordwood.errors import ConfigError
 from cordwood.record.batch import Codec
 
 T = TypeVar("T")
 
 PREFIX: Final = "kafka."
-OPTIONS: Final[Mapping[str, str]] = {
-    "topic": "the topic to write to; without it, the column topic says so for each row",
-    "checkpointLocation": "Spark's own: where a stream keeps how far it is",
-    "queryName": "Spark's own: what a stream is called",
-}
 
 _ACKS: Final = {"all": -1, "-1": -1, "1": 1, "0": 1}
 """Nothing can be repeated that nobody answers for, so rows are always confirmed by one broker at least."""

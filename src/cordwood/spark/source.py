@@ -1,8 +1,12 @@
-"""``format("cordwood")``: what Spark finds, asks for a schema, and gets readers from."""
+"""``format("cordwood")``: what Spark finds, asks for a schema, and gets readers from.
+
+Spark imports this in processes that each do one thing and end: one looks for sources, one asks for the schema, one
+plans. So what not all of them need is imported where it is used.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -25,9 +29,9 @@ from pyspark.sql.types import (
 
 from cordwood.errors import ConfigError
 
-from . import typed
-from .option_names import Use
-from .options import SourceOptions
+if TYPE_CHECKING:
+    from .option_names import Use
+    from .options import SourceOptions
 
 HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 TYPES: Final[Mapping[str, DataType]] = {
@@ -50,24 +54,35 @@ class CordwoodSource(DataSource):
         return "cordwood"
 
     def schema(self) -> StructType:
+        from .option_names import Use
+
         return spark_schema(self._options(Use.READ))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from .batch import batch_reader
+        from .option_names import Use
 
         options = self._options(Use.BATCH, schema)
         check_schema(schema, options)
         return batch_reader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from .option_names import Use
         from .stream import StreamReader
 
         options = self._options(Use.STREAM, schema)
         check_schema(schema, options)
         return StreamReader(options)
 
-    def _options(self, use: Use, schema: StructType | None = None) -> SourceOptions:
+    def _options(self, use: "Use", schema: StructType | None = None) -> "SourceOptions":
+        from .options import SourceOptions
+        from .values.settings import ValueSettings
+
         options = SourceOptions.of(self.options, use)
+        if not ValueSettings.of(self.options).can_fail:
+            return options
+        from . import typed
+
         return replace(options, values=typed.decoder_of(self.options, options, schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -81,13 +96,15 @@ class CordwoodSource(DataSource):
         return stream_sink(self.options, schema, overwrite=overwrite)
 
 
-def spark_schema(options: SourceOptions) -> StructType:
+def spark_schema(options: "SourceOptions") -> StructType:
     if options.values is not None:
+        from . import typed
+
         return typed.spark_schema(options.values, options.columns)
     return StructType([StructField(name, TYPES[name]) for name in options.columns.names])
 
 
-def check_schema(given: StructType, options: SourceOptions) -> None:
+def check_schema(given: StructType, options: "SourceOptions") -> None:
     """
     Raises:
         ConfigError: the user gave a schema, and it is not the source's.

@@ -26,12 +26,12 @@ from cordwood.client.raw import RawClient
 
 from . import driver, loss, planning
 from .group import Follower
+from .hints import DirectHint
 from .offsets import LATEST, AtOffsets, Everywhere, Json, Offsets, Partition, of_json, to_json
 from .options import SourceOptions
 from .positions import Positions
 from .ranges import Range
 from .reading import Task
-from .road import DirectHint
 from .warm import warm
 
 HINTS_KEPT_S: Final = 60.0

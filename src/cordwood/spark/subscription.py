@@ -4,12 +4,15 @@ import difflib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from cordwood.client.raw import TopicMeta, UnknownTopic
+from cordwood.client.raw_errors import UnknownTopic
 from cordwood.errors import ConfigError
 
 from .offsets import Partition
+
+if TYPE_CHECKING:
+    from cordwood.client.raw_cluster import TopicMeta
 
 INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
@@ -24,7 +27,7 @@ class Assign:
     def topics(self) -> Sequence[str]:
         return sorted({topic for topic, _ in self.partitions})
 
-    def select(self, topics: Mapping[str, TopicMeta]) -> set[Partition]:
+    def select(self, topics: "Mapping[str, TopicMeta]") -> set[Partition]:
         return _all(topics) & self.partitions
 
 
@@ -34,7 +37,7 @@ class Subscribe:
 
     topics: Sequence[str]
 
-    def select(self, topics: Mapping[str, TopicMeta]) -> set[Partition]:
+    def select(self, topics: "Mapping[str, TopicMeta]") -> set[Partition]:
         return _all({name: topics[name] for name in self.topics if name in topics})
 
 
@@ -50,7 +53,7 @@ class SubscribePattern:
         """All of them have to be looked at."""
         return None
 
-    def select(self, topics: Mapping[str, TopicMeta]) -> set[Partition]:
+    def select(self, topics: "Mapping[str, TopicMeta]") -> set[Partition]:
         wanted = re.compile(self.pattern)
         return _all({name: meta for name, meta in topics.items() if name not in INTERNAL and wanted.search(name)})
 
@@ -58,7 +61,7 @@ class SubscribePattern:
 Subscription = Assign | Subscribe | SubscribePattern
 
 
-def check_found(subscription: Subscription, topics: Mapping[str, TopicMeta], existing: Collection[str]) -> None:
+def check_found(subscription: Subscription, topics: "Mapping[str, TopicMeta]", existing: Collection[str]) -> None:
     """
     Args:
         existing: The names of all topics, for a hint.
@@ -100,5 +103,5 @@ def _pattern(option: str, text: str) -> str:
     return text
 
 
-def _all(topics: Mapping[str, TopicMeta]) -> set[Partition]:
+def _all(topics: "Mapping[str, TopicMeta]") -> set[Partition]:
     return {(name, number) for name, meta in topics.items() for number in meta.partitions}

@@ -13,6 +13,7 @@ import socket
 import sys
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -63,4 +64,9 @@ def _confirms(descriptor: int) -> bool:
 @cache
 def _keep_modules() -> None:
     """Once, with everything imported: none of that will ever be garbage, so nobody has to look at it again."""
+    from .warm import warm
+
+    for name in ("decode", "road"):
+        import_module(f"cordwood.spark.{name}")
+    warm()
     gc.freeze()

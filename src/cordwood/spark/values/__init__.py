@@ -9,10 +9,24 @@
 - task: ``batches = decode(chunks, wanted, decoder.needed(columns))``, then
   ``yield from decoder.rows(batches, columns, settings)``.
 
-A decoder can be pickled. What it needs to work (parsers, connections) is made where it is used.
+A decoder can be pickled. What it needs to work (parsers, connections) is made where it is used. Its own modules are
+imported when somebody asks for them: most queries leave values as they are.
 """
 
-from .decoder import ERROR_COLUMN, ValueDecoder, make
+from typing import TYPE_CHECKING
+
 from .settings import OPTIONS, ValueSettings
 
+if TYPE_CHECKING:
+    from .decoder import ERROR_COLUMN, ValueDecoder, make
+
 __all__ = ["ERROR_COLUMN", "OPTIONS", "ValueDecoder", "ValueSettings", "make"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import decoder
+
+    found: object = getattr(decoder, name)
+    return found

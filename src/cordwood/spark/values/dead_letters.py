@@ -9,9 +9,9 @@ from typing import Final, Self
 import pyarrow as pa
 
 from cordwood.client.raw_settings import RawSettings
+from cordwood.spark.arrow_schema import HEADERS_TYPE
 from cordwood.spark.encode import Rows
 from cordwood.spark.outlet import Outlet
-from cordwood.spark.schema import HEADERS_TYPE
 from cordwood.spark.sink_options import SinkOptions
 
 ORIGIN: Final = "cordwood.origin."

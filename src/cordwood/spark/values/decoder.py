@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from cordwood.client.raw import OffsetOutOfRange, RawSettings
 from cordwood.errors import ConfigError
-from cordwood.spark.schema import FIELDS, NAMES, Columns
+from cordwood.spark.arrow_schema import FIELDS
+from cordwood.spark.schema import NAMES, Columns
 
 from . import ddl
 from .formats import Decoded, Format
