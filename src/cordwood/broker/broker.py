@@ -11,7 +11,7 @@ from cordwood.broker.compactor import Compactor
 from cordwood.broker.connection import Call, Connection, Peer, memory_of
 from cordwood.broker.controllership import Controllership
 from cordwood.broker.coordinators import GroupCoordinator
-from cordwood.broker.doubts import Doubts
+from cordwood.broker.doubts import SUSPICION_MS, Doubts
 from cordwood.broker.fetch_sessions import FetchSessions, Waiter
 from cordwood.broker.limits import ConnectionLimits
 from cordwood.broker.membership import Membership
@@ -140,6 +140,8 @@ class Broker:
             if call.abandon is not None:
                 call.abandon()
         connection.waiting.clear()
+        if connection.replica is not None:
+            self.doubts.begin(connection.replica, SUSPICION_MS)
         return self._take_effects()
 
     def tick(self, now: Instant) -> list[Effect]:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cordwood.ids import ConnectionId
+from cordwood.ids import ConnectionId, NodeId
 from cordwood.ports import Chunk, FileSlice
 
 
@@ -26,7 +26,7 @@ class Peer:
 class Connection:
     """The state of one connection that outlives a request."""
 
-    __slots__ = ("active_ms", "closed", "id", "kept_bytes", "peer", "software", "waiting")
+    __slots__ = ("active_ms", "closed", "id", "kept_bytes", "peer", "replica", "software", "waiting")
 
     def __init__(self, connection: ConnectionId, peer: Peer, now_ms: int) -> None:
         self.id = connection
@@ -34,6 +34,8 @@ class Connection:
         self.active_ms = now_ms
         self.closed = False
         self.software = ""
+        self.replica: NodeId | None = None
+        """The broker that follows partitions over this connection, if it is one."""
         self.waiting: deque[Call] = deque()
         self.kept_bytes = 0
         """Memory of the replies that are finished and wait for their turn."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 DOUBT_MS = 1000
 """Others on the same connection wait with the answer. An election takes some hundredths of a second."""
+SUSPICION_MS = 50
+"""After a follower's own connection was lost: if its process is gone, the link to it is lost in a moment, too."""
 DEPARTED_MS = 3000
 
 
@@ -65,10 +67,12 @@ class Doubts:
             if node not in there and listener in registration.endpoints
         ]
 
-    def begin(self, node: NodeId) -> None:
-        """The link to a broker was lost."""
-        until_ms = self._until_ms[node] = self._broker.now.mono_ms + DOUBT_MS
-        self._broker.timers.at(until_ms, self._expire)
+    def begin(self, node: NodeId, for_ms: int = DOUBT_MS) -> None:
+        """The link to a broker was lost, or one of its connections to this one."""
+        until_ms = self._broker.now.mono_ms + for_ms
+        if until_ms > self._until_ms.get(node, 0):
+            self._until_ms[node] = until_ms
+            self._broker.timers.at(until_ms, self._expire)
 
     def end(self, node: NodeId) -> None:
         """It was the link alone."""
