@@ -16,9 +16,15 @@ _chroots = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+def java() -> None:
+    """Without it there is no ZooKeeper."""
+    if java_version() is None:
+        pytest.skip("there is no Java on this machine, which ZooKeeper needs")
+
+
+@pytest.fixture(scope="session")
+def zookeeper_server(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
     """The server itself. It is shared: do not stop it, and use ``zookeeper``'s chroot."""
-    _require_java()
     with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper"), force_sync=False, on_line=print) as server:
         yield server
 
@@ -30,17 +36,15 @@ def zookeeper(zookeeper_server: ZooKeeperServer) -> str:
 
 
 @pytest.fixture
-def own_zookeeper(tmp_path: Path) -> Iterator[ZooKeeperServer]:
+def own_zookeeper(java: None, tmp_path: Path) -> Iterator[ZooKeeperServer]:
     """A server of the test's own, to be stopped, killed and paused."""
-    _require_java()
     with ZooKeeperServer(tmp_path / "zookeeper", force_sync=False, on_line=print) as server:
         yield server
 
 
 @pytest.fixture
-def zookeeper_ensemble(tmp_path: Path) -> Iterator[Ensemble]:
+def zookeeper_ensemble(java: None, tmp_path: Path) -> Iterator[Ensemble]:
     """Three servers of the test's own, for faults."""
-    _require_java()
     with Ensemble(tmp_path / "zookeeper", force_sync=False, on_line=_print_numbered) as ensemble:
         yield ensemble
 
@@ -65,11 +69,6 @@ def open_store(
         reloaded=reloaded,
         session_changed=session_changed,
     )
-
-
-def _require_java() -> None:
-    if java_version() is None:
-        pytest.skip("there is no Java on this machine, which ZooKeeper needs")
 
 
 def _print_numbered(number: int, line: str) -> None:

@@ -10,8 +10,8 @@ kazoo does the protocol, the heartbeats and the reconnecting. Added here:
 - *A server that sends nonsense* costs the connection, not the thread that reads from it.
 - *A server that does not answer* when we connect is given up in time to try another before the session ends.
 
-Methods that ask the server are called from one thread. They raise ``StorageError`` if there is no answer; whether a
-change was made is then not known.
+Methods that ask the server are called from one thread. They raise ``StorageError`` if ZooKeeper refuses, and its kind
+``Unanswered`` if there is no answer; whether a change was made is then not known.
 """
 
 import logging
@@ -58,6 +58,7 @@ from cordwood.errors import StorageError
 
 FRAME_BYTES_MAX: Final = 64 << 20
 """More than any answer to what is asked here; a server that claims more is none."""
+SESSION_MS_MAX: Final = 3_600_000
 READS_MAX: Final = 1_000
 """In one request. An answer then has some 200 kB."""
 RETRY_S_MIN: Final = 0.05
@@ -101,16 +102,21 @@ class Parent(NamedTuple):
     path: str
 
 
+class Unanswered(StorageError):
+    """There was no answer, or none that makes sense: whatever was asked for may have happened."""
+
+
 class OperationRefused(Exception):
     """A ``multi`` did not happen because of one of its operations: *index* says which."""
 
-    def __init__(self, index: int, reason: str, *, kind: type[Exception]) -> None:
+    def __init__(
+        self, index: int, reason: str, *, exists: bool = False, missing: bool = False, has_children: bool = False
+    ) -> None:
         super().__init__(reason)
         self.index = index
-        self.exists = issubclass(kind, NodeExistsError)
-        self.missing = issubclass(kind, NoNodeError)
-        self.version = issubclass(kind, BadVersionError)
-        self.has_children = issubclass(kind, NotEmptyError)
+        self.exists = exists
+        self.missing = missing
+        self.has_children = has_children
 
 
 class ZooKeeperClient:
@@ -218,10 +224,12 @@ class ZooKeeperClient:
     def watch_children(self, path: str, changed: Callable[[], None]) -> list[str] | None:
         """The names of the nodes below; *changed* is called, once, when they are not these any more."""
         try:
-            names: list[str] = self._ask(self._kazoo.get_children_async, self._full(path), watch=_Watcher(changed))
+            names: list[str | None] = self._ask(
+                self._kazoo.get_children_async, self._full(path), watch=_Watcher(changed)
+            )
         except NoNodeError:
             return None
-        return names
+        return [name for name in names if name is not None]
 
     def watch_existence(self, path: str, changed: Callable[[], None]) -> bool:
         """Is it there? *changed* is called, once, when it comes, goes, or has new data."""
@@ -261,6 +269,8 @@ class ZooKeeperClient:
         if record is not None:
             requests.append(Create(self._full(record[0]), record[1], self._acl(record[0]), _SEQUENTIAL))
         results = self._wait(self._submit(Transaction(requests)))
+        if len(results) != len(requests):
+            raise Unanswered("ZooKeeper's answer can not be understood")
         for index, result in enumerate(results):
             if isinstance(result, KazooException) and not isinstance(result, RolledBackError):
                 self._refuse(index, requests, result)
@@ -269,7 +279,13 @@ class ZooKeeperClient:
     def _refuse(self, index: int, requests: Sequence[Any], error: KazooException) -> None:
         path = requests[index].path[len(self._chroot) :]
         if isinstance(error, NodeExistsError | NoNodeError | BadVersionError | NotEmptyError):
-            raise OperationRefused(index, f"{path} {_REFUSALS[type(error)]}", kind=type(error))
+            raise OperationRefused(
+                index,
+                f"{path} {_REFUSALS[type(error)]}",
+                exists=isinstance(error, NodeExistsError),
+                missing=isinstance(error, NoNodeError),
+                has_children=isinstance(error, NotEmptyError),
+            )
         raise _failure(error, path)
 
     def _request(self, operation: "ports.StoreOp | Parent") -> Any:  # noqa: ANN401  # kazoo has no types
@@ -307,7 +323,7 @@ class ZooKeeperClient:
 
     def _require_connection(self) -> None:
         if not self._kazoo.connected:
-            raise StorageError("there is no connection to ZooKeeper")
+            raise Unanswered("there is no connection to ZooKeeper")
 
     def _wait(self, result: Any, path: str = "") -> Any:  # noqa: ANN401
         """The answer; or an error, at the latest when the session may have ended, or could have by now."""
@@ -315,9 +331,9 @@ class ZooKeeperClient:
         while not result.ready():
             left_s = min(patience_s, self.lease_end_s) - time.monotonic()
             if self._abandoned.is_set():
-                raise StorageError("the metadata store is being closed")
+                raise Unanswered("the metadata store is being closed")
             if left_s <= 0:
-                raise StorageError("ZooKeeper did not answer for as long as the session lasts")
+                raise Unanswered("ZooKeeper did not answer for as long as the session lasts")
             result.wait(min(left_s, _POLL_S))
         try:
             return result.get()
@@ -337,10 +353,10 @@ def _failure(error: Exception, path: str) -> StorageError:
         case UnimplementedError():
             return StorageError("this ZooKeeper is too old: it must be 3.6 or newer")
         case KazooTimeoutError():
-            return StorageError("ZooKeeper did not answer in time")
+            return Unanswered("ZooKeeper did not answer in time")
         case _:
             text = f": {error}" if str(error) else ""
-            return StorageError(f"ZooKeeper can not be used: {type(error).__name__}{text}")
+            return Unanswered(f"ZooKeeper can not be used: {type(error).__name__}{text}")
 
 
 _REFUSALS: Final = {
@@ -478,6 +494,8 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         sent_s = time.monotonic()
         answer = super()._invoke(self.connect_timeout_s, request, xid)
         self._requests_sent_s.clear()
+        if answer[0].time_out > SESSION_MS_MAX:
+            raise ConnectionDropped(f"the server claims to keep the session for {answer[0].time_out} ms")
         if answer[0].time_out > 0:
             self.granted_s = answer[0].time_out / 1000
             self.lease_end_s = sent_s + self.granted_s

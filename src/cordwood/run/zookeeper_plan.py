@@ -2,8 +2,8 @@
 
 ZooKeeper makes no parents, deletes no node with others below it, and the feed must say which version a node will have.
 So parents are made, nodes below are named one by one, and versions that the caller left open are read. What was read
-may be old when the ``multi`` arrives: then ZooKeeper refuses, ``Resolved.assumed`` says that it was our guess that was
-wrong and not the caller's, and the store plans again.
+may be old when the ``multi`` arrives: then ZooKeeper refuses, ``Resolved.guessed_wrong`` says that it was our guess and
+not the caller's, and the store plans again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from typing import Final, Protocol, assert_never
 from cordwood.errors import StoreConflict
 from cordwood.ports import Check, Create, Delete, MetadataChange, Node, Set, StoreOp
 
-from .zookeeper_client import Parent, StoredNode
+from .zookeeper_client import OperationRefused, Parent, StoredNode
 from .zookeeper_feed import apply_change
 
 PACKET_BYTES_MAX: Final = 1_000_000
@@ -37,6 +37,7 @@ class Resolved:
     operations: list[StoreOp | Parent] = field(default_factory=list)
     assumed: list[bool] = field(default_factory=list)
     """For each operation: does it rest on something that was read, so that a refusal is no conflict yet?"""
+    careful: bool = False
     nodes: dict[str, Node] = field(default_factory=dict)
     deleted: dict[str, None] = field(default_factory=dict)
 
@@ -47,6 +48,16 @@ class Resolved:
     @property
     def change(self) -> MetadataChange:
         return MetadataChange(list(self.nodes.values()), list(self.deleted))
+
+    def guessed_wrong(self, refusal: OperationRefused) -> bool:
+        """Is it ours what ZooKeeper refused? Then planning anew helps; else the caller has to know."""
+        if refusal.index >= len(self.operations):
+            return True  # the feed itself is gone
+        if self.assumed[refusal.index] or refusal.has_children:
+            return True
+        # One of its parents may be gone; or it may be there as a parent only, which a careful plan looks at.
+        creates = isinstance(self.operations[refusal.index], Create)
+        return creates and (refusal.missing or (refusal.exists and not self.careful))
 
     def check(self) -> None:
         assert len(self.operations) == len(self.assumed)
@@ -76,7 +87,7 @@ class Planner:
             for operation in operations
             if isinstance(operation, Delete)
         }
-        multi = _Multi(known, below, self._parents)
+        multi = _Multi(known, below, self._parents, Resolved(careful=careful))
         for operation in operations:
             multi.add(operation)
         return multi.resolved
@@ -117,6 +128,7 @@ class _Multi:
         known: dict[str, StoredNode | None],
         below: dict[str, list[str]],
         parents_there: set[str],
+        resolved: Resolved,
     ) -> None:
         self._known = known
         self._below = below
@@ -125,7 +137,7 @@ class _Multi:
         """Of nodes that operations so far have changed; None: gone."""
         self._renewed: set[str] = set()
         """What they have made or deleted: below it there is nothing but what came after."""
-        self.resolved = Resolved()
+        self.resolved = resolved
 
     def add(self, operation: StoreOp) -> None:
         match operation:

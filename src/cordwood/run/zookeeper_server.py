@@ -257,7 +257,7 @@ class ZooKeeperServer:
             f"minSessionTimeout={SESSION_MS_MIN}",
             f"maxSessionTimeout={SESSION_MS_MAX}",
             "initLimit=20",
-            "syncLimit=10",
+            "syncLimit=6",
             f"dataDir={self.data / 'data'}",
             f"clientPortAddress={self.host or '0.0.0.0'}",
             f"clientPort={self.port}",

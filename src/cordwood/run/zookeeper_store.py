@@ -20,9 +20,9 @@ from typing import Final, NamedTuple, TypeVar
 
 from cordwood.cluster.layout import BROKERS, CONTROLLER
 from cordwood.errors import ConfigError, CorruptData, StorageError, StoreConflict
-from cordwood.ports import Check, Create, Delete, MetadataChange, Node, SessionState, StoreOp
+from cordwood.ports import Check, Delete, MetadataChange, Node, SessionState, StoreOp
 
-from .zookeeper_client import ConnectionEvent, Credentials, OperationRefused, StoredNode, ZooKeeperClient
+from .zookeeper_client import ConnectionEvent, Credentials, OperationRefused, StoredNode, Unanswered, ZooKeeperClient
 from .zookeeper_feed import (
     FEED,
     NOTHING_SEEN,
@@ -47,6 +47,7 @@ PLANS_MAX: Final = 10
 NEW_SESSION_S: Final = 1.0
 """Between two tries to get a new session, so that a server that breaks every one is not asked all the time."""
 AGAIN_S: Final = 0.25
+FIRST_POLL_S: Final = 0.02
 SENSITIVE: Final = ("/config/users", "/config/brokers", "/delegation_token", FEED)
 """What nobody but the brokers may read, as in Kafka: there are passwords in it. The feed has copies of them."""
 ZOOKEEPERS_OWN: Final = "/zookeeper"
@@ -130,26 +131,22 @@ class ZooKeeperStore:
         self._client = self._new_client()
         self._worker = threading.Thread(target=self._work, name="cordwood-zookeeper", daemon=True)
         self._worker.start()
-        self._await_first_connection(connection_timeout_ms)
-
-    def _await_first_connection(self, connection_timeout_ms: int) -> None:
-        deadline_s = time.monotonic() + connection_timeout_ms / 1000
-        connected: Future[None] = Future()
-        self._tasks.put(lambda: self._try_first(connected, deadline_s))
         try:
-            connected.result()
+            self._await_first_connection(connection_timeout_ms)
         except BaseException:
             self.close()
             raise
 
-    def _try_first(self, connected: "Future[None]", deadline_s: float) -> None:
-        if self._client.connected:
-            self._resolve(connected, self._prepare)
-        elif time.monotonic() > deadline_s:
-            connected.set_exception(StorageError(f"ZooKeeper at {self._connect} was not reached in time; is it there?"))
-        else:
-            self._closing.wait(0.01)
-            self._tasks.put(lambda: self._try_first(connected, deadline_s))
+    def _await_first_connection(self, connection_timeout_ms: int) -> None:
+        deadline_s = time.monotonic() + connection_timeout_ms / 1000
+        while True:
+            try:
+                self._ask(self._prepare)
+                return
+            except Unanswered as error:  # servers that elect their leader let one in, and out again
+                if time.monotonic() >= deadline_s:
+                    raise StorageError(f"ZooKeeper at {self._connect} was not reached in time; is it there?") from error
+                self._closing.wait(FIRST_POLL_S)
 
     # ------------------------------------------------------------------ what others call, from their threads
 
@@ -513,20 +510,20 @@ class ZooKeeperStore:
         for attempt in range(PLANS_MAX):
             resolved = self._planner.resolve(operations, self._client, careful=attempt > 0)
             record = self._fit(resolved, operations)
-            if record is not None and self._carry_out(resolved, record, attempt):
+            if record is not None and self._carry_out(resolved, record):
                 return self._take_held()
         raise StoreConflict("what was to be changed has been changed by others, again and again")
 
-    def _carry_out(self, resolved: Resolved, record: bytes, attempt: int) -> bool:
+    def _carry_out(self, resolved: Resolved, record: bytes) -> bool:
         """Do it; False if it rested on something that is not so any more."""
         try:
             name = self._client.multi(resolved.operations, record=(RECORD, record))
         except OperationRefused as refusal:
             self._planner.forget()
-            if _worth_another_try(resolved, refusal, attempt):
+            if resolved.guessed_wrong(refusal):
                 return False
             raise StoreConflict(str(refusal)) from None
-        except StorageError as error:
+        except Unanswered as error:
             raise StorageError(f"{error}; whether the metadata was changed is not known yet") from error
         self._finish(resolved, name)
         return True
@@ -541,7 +538,7 @@ class ZooKeeperStore:
     def _finish(self, resolved: Resolved, name: str) -> None:
         """It has happened: tell of it, after everything that happened before."""
         self._planner.succeeded(resolved)
-        (number,) = change_numbers([name])
+        number = next(iter(change_numbers([name])), NOTHING_SEEN)
         if number == self._seen + 1:
             self._seen = number
             self._tell([self._ephemerals.pass_on(resolved.change, self._client.position)])
@@ -625,17 +622,6 @@ class _Mark:
 
     def __hash__(self) -> int:
         return hash(self._place)
-
-
-def _worth_another_try(resolved: Resolved, refusal: OperationRefused, attempt: int) -> bool:
-    """Was it our guess that was wrong? Then planning anew helps; else the caller has to know."""
-    if refusal.index >= len(resolved.operations):
-        return True  # the feed itself is gone
-    if resolved.assumed[refusal.index] or refusal.has_children:
-        return True
-    # One of its parents may be gone; or it may be there only as a parent of others, which a careful plan looks at.
-    creates = isinstance(resolved.operations[refusal.index], Create)
-    return creates and (refusal.missing or (refusal.exists and attempt == 0))
 
 
 def _parse(node: StoredNode | None, number: int) -> MetadataChange:

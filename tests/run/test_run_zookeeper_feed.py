@@ -1,0 +1,150 @@
+"""The feed's own rules, without a ZooKeeper."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cordwood.errors import CorruptData
+from cordwood.ports import MetadataChange, Node
+from cordwood.run.zookeeper_feed import (
+    NOTHING_SEEN,
+    Ephemerals,
+    apply_change,
+    change_numbers,
+    decode_change,
+    encode_change,
+    fold,
+    news,
+)
+
+PATHS = st.sampled_from(["/a", "/a/b", "/a/b/c", "/ab", "/b"])
+NODES = st.builds(Node, PATHS, st.binary(max_size=20), st.integers(0, 2**31 - 1))
+CHANGES = st.builds(MetadataChange, st.lists(NODES, max_size=4), st.lists(PATHS, max_size=3))
+
+
+@given(CHANGES)
+def test_a_change_is_read_as_it_was_written(change: MetadataChange) -> None:
+    assert decode_change(encode_change(change)) == change
+
+
+@given(
+    st.binary(max_size=200)
+    | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(lambda v: json.dumps(v).encode())
+)
+def test_what_is_no_change_is_refused(data: bytes) -> None:
+    with pytest.raises(CorruptData):
+        decode_change(data)
+
+
+@given(CHANGES, st.data())
+def test_a_spoiled_change_is_refused_or_is_another_change(change: MetadataChange, data: st.DataObject) -> None:
+    text = bytearray(encode_change(change))
+    text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        spoiled = decode_change(bytes(text))
+    except CorruptData:
+        return
+    assert all(isinstance(node.path, str) and isinstance(node.data, bytes) for node in spoiled.nodes)
+
+
+@given(st.lists(CHANGES, max_size=6), st.lists(NODES, max_size=4))
+def test_folded_changes_do_what_they_did_one_by_one(changes: list[MetadataChange], start: list[Node]) -> None:
+    apart = {node.path: node for node in start}
+    together = dict(apart)
+    for change in changes:
+        apply_change(apart, change)
+    apply_change(together, fold(changes))
+    assert together == apart
+
+
+def test_numbers_of_changes() -> None:
+    names = ["change-0000000012", "note", "change-0000000003", "change-12", "change-00000000xx"]
+    assert change_numbers(names) == [3, 12]
+    assert news([], NOTHING_SEEN) == []
+    assert news([0, 1], NOTHING_SEEN) == [0, 1]
+    assert news([3, 4, 5], 3) == [4, 5]
+    assert news([3, 4, 5], 5) == []
+    assert news([4, 5], 3) == [4, 5]
+    assert news([5, 6], 3) is None, "4 is gone"
+    assert news([1, 2], NOTHING_SEEN) is None, "0 is gone"
+    assert news([4, 6], 3) is None, "5 took no part"
+    assert news([0, 1], 3) is None, "the count has begun anew"
+
+
+BROKERS = ("/brokers/ids/1", "/brokers/ids/2")
+HAPPENINGS = st.lists(
+    st.tuples(st.sampled_from(["make", "delete", "vanish", "follow", "look", "read"]), st.sampled_from(BROKERS)),
+    max_size=40,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(HAPPENINGS)
+def test_what_is_told_of_ephemeral_nodes_comes_to_be_what_is(happenings: list[tuple[str, str]]) -> None:
+    """However looks and changes lie in time: others end up with what is there, and a life that is over is not told of."""
+    world = World()
+    for kind, path in happenings:
+        world.happen(kind, path)
+        world.ephemerals.check()
+    world.look()
+    world.follow()
+    world.look()
+    assert set(world.told) == set(world.lives)
+    assert world.told == world.lives
+
+
+class World:
+    """Brokers that come and go, and one that follows. A life is the position at which a node was made."""
+
+    def __init__(self) -> None:
+        self.position = 0
+        self.lives: dict[str, int] = {}
+        self.feed: list[tuple[int, MetadataChange]] = []
+        self.seen = 0
+        self.told: dict[str, int] = {}
+        self.over: set[int] = set()
+        self.ephemerals = Ephemerals()
+
+    def happen(self, kind: str, path: str) -> None:
+        match kind:
+            case "make" if path not in self.lives:
+                self.position += 1
+                self.lives[path] = self.position
+                self.feed.append((self.position, MetadataChange([Node(path, b"%d" % self.position, 0)], [])))
+            case "delete" if path in self.lives:
+                self.position += 1
+                del self.lives[path]
+                self.feed.append((self.position, MetadataChange([], [path])))
+            case "vanish" if path in self.lives:
+                self.position += 1
+                del self.lives[path]
+            case "follow":
+                self.follow()
+            case "look":
+                self.look()
+            case "read":
+                self.seen = len(self.feed)
+                self.told = dict(self.lives)
+                self.ephemerals.reset(self.told)
+
+    def follow(self) -> None:
+        for position, change in self.feed[self.seen :]:
+            self._tell(self.ephemerals.pass_on(change, position))
+        self.seen = len(self.feed)
+
+    def look(self) -> None:
+        gone, unknown = self.ephemerals.look("/brokers/ids", self.lives, self.position)
+        self._tell(MetadataChange([], gone))
+        if unknown:
+            self.follow()
+
+    def _tell(self, change: MetadataChange) -> None:
+        for path in change.deleted:
+            if path in self.told:
+                self.over.add(self.told.pop(path))
+        for node in change.nodes:
+            life = int(node.data)
+            assert life not in self.over, "it was told to be gone already"
+            self.told[node.path] = life
