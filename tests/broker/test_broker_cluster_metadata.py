@@ -6,9 +6,11 @@ import pytest
 
 from broker.cluster_harness import Cluster, Member
 from broker.harness import Client
+from cordwood.broker.doubts import DEPARTED_MS, DOUBT_MS
+from cordwood.cluster.layout import partition_data, partition_path
 from cordwood.errors import Error
-from cordwood.ids import TopicName
-from cordwood.ports import MetadataChange, StoreOp
+from cordwood.ids import NodeId, TopicName
+from cordwood.ports import MetadataChange, Set, StoreOp
 from cordwood.wire.messages import (
     CreatePartitionsRequest,
     CreatePartitionsRequestTopic,
@@ -72,6 +74,7 @@ def test_a_dead_broker_is_named_no_more_and_its_replicas_are_offline() -> None:
     cluster = Cluster(3)
     cluster.topic("t", [3, 1], [2, 3], [3, 2])
     cluster[3].kill()
+    cluster.advance(DEPARTED_MS)
     response = metadata(cluster[1], "t")
     assert [b.node_id for b in response.brokers] == [1, 2]
     found = [
@@ -81,6 +84,52 @@ def test_a_dead_broker_is_named_no_more_and_its_replicas_are_offline() -> None:
     assert found == [(1, [3, 1], [1], [3], 0), (2, [2, 3], [2], [3], 0), (2, [3, 2], [2], [3], 0)]
     pages = cluster[1].connect().ask(DescribeTopicPartitionsRequest(), 0, DescribeTopicPartitionsResponse)
     assert [(p.leader_id, p.offline_replicas) for p in pages.topics[0].partitions] == [(1, [3]), (2, [3]), (2, [3])]
+
+
+def test_a_broker_that_went_is_named_for_a_while_but_leads_nothing() -> None:
+    cluster = Cluster(3)
+    cluster.topic("t", [3, 1])
+    cluster[3].kill()
+    response = metadata(cluster[1], "t")
+    assert [(b.node_id, b.host) for b in response.brokers] == [(1, "10.0.0.1"), (2, "10.0.0.2"), (3, "10.0.0.3")]
+    assert response.topics[0].partitions[0].leader_id == 1
+    cluster[3].start()
+    cluster.advance(100)
+    assert sorted(b.node_id for b in metadata(cluster[1], "t").brokers) == [1, 2, 3]
+
+
+def test_who_asks_for_a_leader_that_may_be_dead_waits_for_the_election() -> None:
+    cluster = Cluster(3)
+    cluster.topic("t", [3, 1])
+    cluster.topic("other", [1])
+    cluster.deaf |= {cluster[1], cluster[2]}  # nobody can be elected
+    cluster[3].kill()
+    client = cluster[1].connect()
+    client.send(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
+    assert not client.inbox
+    assert metadata(cluster[1], "other").topics[0].partitions[0].leader_id == 1
+    state = cluster.store.multi([Set(partition_path(TopicName("t"), 0), layout_state(leader=1, epoch=1), None)])
+    cluster.deaf.clear()
+    cluster[1].deliver(state)
+    assert client.take(MetadataResponse).topics[0].partitions[0].leader_id == 1
+
+
+def test_without_an_election_the_wait_has_an_end() -> None:
+    cluster = Cluster(2)
+    cluster.topic("t", [2, 1])
+    cluster.deaf.add(cluster[1])
+    cluster[2].kill()
+    client = cluster[1].connect()
+    client.send(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
+    cluster.advance(DOUBT_MS - 1)
+    assert not client.inbox
+    cluster.advance(1)
+    assert client.take(MetadataResponse).topics[0].partitions[0].leader_id == 2
+
+
+def layout_state(leader: int, epoch: int) -> bytes:
+    node = NodeId(leader)
+    return partition_data(leader=node, leader_epoch=epoch, isr=[node], controller_epoch=1)
 
 
 def test_a_partition_without_a_leader_says_so() -> None:
@@ -96,6 +145,7 @@ def test_who_is_dead_and_not_replaced_yet_leads_nobody() -> None:
     cluster = Cluster(2)
     cluster.topic("t", [2, 1])
     cluster[2].kill()
+    cluster.advance(DOUBT_MS)
     image = cluster[1].broker.image
     partition = image.topics[TopicName("t")].partitions[0]
     partition.leader, partition.isr = cluster[2].node, (cluster[2].node,)
