@@ -61,7 +61,10 @@ class InSync:
             self._want(partition)
 
     def brokers_changed(self, delta: Delta) -> None:
-        """Followers that are gone, or live anew, have nothing as far as anybody knows until they fetch again."""
+        """Followers that are gone, or live anew, have nothing as far as anybody knows until they fetch again.
+
+        One that has fetched in a life that this broker has not heard of yet has said what it has.
+        """
         image = self._broker.image
         for node in delta.brokers:
             epoch = image.broker_epoch(node)
@@ -69,7 +72,7 @@ class InSync:
                 follower = partition.followers.get(node)
                 if follower is None:
                     continue
-                if node not in image.brokers or 0 <= follower.epoch < epoch:
+                if follower.epoch < epoch or (follower.epoch == epoch and node not in image.brokers):
                     follower.forget()
                 else:
                     follower.eligible = self.is_eligible(node, follower.epoch)

@@ -86,6 +86,12 @@ class Session:
         roads, host = self._machine.network.roads, self._machine.host
         return not self._store.is_away and roads.is_open_both_ways(host, HOST)
 
+    @property
+    def is_fresh(self) -> bool:
+        """Is it far from its end?"""
+        left_ms = self._beat_ms + self._timeout_ms - self._clock.now.mono_ms
+        return self._state is SessionState.ALIVE and left_ms > self._timeout_ms // 2
+
     def _later(self, delay_max_ms: int, what: str, action: Callable[[], None]) -> None:
         assert self._driver is not None
         self._driver.later(delay_max_ms, f"{what} {self._machine.host}", action)

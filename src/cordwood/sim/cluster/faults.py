@@ -270,6 +270,8 @@ def _is_well(node: SimNode, image: MetadataImage) -> bool:
         return False
     if disk.power_fails_after is not None or disk.fails_after is not None:
         return False
+    if node.session is None or not node.session.is_fresh:
+        return False
     return not driver.broker.membership.fenced and not driver.broker.membership.stopping
 
 

@@ -159,11 +159,17 @@ class ClusterWorld:
             self._step()
         self.trace.line("world", "all is calm")
         self._calm_down()
-        self._run_until(self._is_settled, "the cluster never came to rest")
+        self._run_until(lambda: not self._unfinished(), "the clients never finished")
         for node in self.nodes:
-            node.stop(lambda node=node: node.start_in(0))  # type: ignore[misc]
-            self._run_until(self._is_settled, "the cluster never came to rest after a stop in good order")
+            self._restart_cleanly(node)
+        self._run_until(self._is_settled, "the cluster never came to rest")
         self._judge()
+
+    def _restart_cleanly(self, node: SimNode) -> None:
+        self._run_until(self._is_led, "the partitions have no leaders, or only one replica in sync")
+        lives = self.history.lives
+        node.stop(lambda: node.start_in(0))
+        self._run_until(lambda: self.history.lives > lives, f"{node.name} never came back")
 
     def _describe(self) -> str:
         topics = ", ".join(f"{name}: {count} {config}" for name, (count, config) in self._topics.items())
@@ -204,6 +210,14 @@ class ClusterWorld:
                 return
             self._step()
         raise SimulationFailed("\n".join([otherwise, *self._unfinished(), *self._unsettled()]))
+
+    def _is_led(self) -> bool:
+        """Does every partition have a leader, so that there is nothing that only one broker has?"""
+        return all(
+            partition.leader >= 0 and len(partition.isr) > 1
+            for topic in self._faults.image().topics.values()
+            for partition in topic.partitions
+        )
 
     def _is_settled(self) -> bool:
         return not self._unfinished() and not self._unsettled() and not self._unread()
