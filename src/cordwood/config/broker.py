@@ -78,7 +78,7 @@ class BrokerConfig:
         doc="Which security protocol each listener's name stands for.",
     )
     inter_broker_listener_name: Str | None = setting(
-        default=None, later=True, doc="The listener through which brokers reach each other."
+        default=None, doc="The listener through which brokers reach each other."
     )
     security_inter_broker_protocol: Str = setting(
         default="PLAINTEXT",
@@ -456,34 +456,32 @@ class BrokerConfig:
         default=False, later=True, doc="Write to ZooKeeper so that others can not change it."
     )
     auto_leader_rebalance_enable: Bool = setting(
-        default=True, later=True, doc="Give leadership back to the preferred replicas by and by."
+        default=True, doc="Give leadership back to the preferred replicas by and by."
     )
     leader_imbalance_check_interval_seconds: Long = setting(
-        default=300, check=at_least(1), later=True, doc="How often leadership is given back to the preferred replicas."
+        default=300, check=at_least(1), doc="How often leadership is given back to the preferred replicas."
     )
-    controlled_shutdown_enable: Bool = setting(default=True, later=True, doc="Hand leadership over before stopping.")
+    controlled_shutdown_enable: Bool = setting(default=True, doc="Hand leadership over before stopping.")
     replica_lag_time_max_ms: Long = setting(
-        default=30_000, later=True, doc="A follower that was not up to date for this long leaves the in-sync replicas."
+        default=30_000, doc="A follower that was not up to date for this long leaves the in-sync replicas."
     )
-    replica_fetch_min_bytes: Int = setting(default=1, later=True, doc="Bytes that a follower's Fetch waits for.")
-    replica_fetch_wait_max_ms: Int = setting(default=500, later=True, doc="The longest wait of a follower's Fetch.")
+    replica_fetch_min_bytes: Int = setting(default=1, doc="Bytes that a follower's Fetch waits for.")
+    replica_fetch_wait_max_ms: Int = setting(default=500, doc="The longest wait of a follower's Fetch.")
     replica_fetch_max_bytes: Int = setting(
-        default=1 << 20, check=at_least(0), later=True, doc="Bytes that a follower takes of one partition at once."
+        default=1 << 20, check=at_least(0), doc="Bytes that a follower takes of one partition at once."
     )
     replica_fetch_response_max_bytes: Int = setting(
-        default=10 << 20, check=at_least(0), later=True, doc="Bytes that a follower takes at once."
+        default=10 << 20, check=at_least(0), doc="Bytes that a follower takes at once."
     )
     replica_fetch_backoff_ms: Int = setting(
-        default=1000, check=at_least(0), later=True, doc="How long a follower rests after a failed Fetch."
+        default=1000, check=at_least(0), doc="How long a follower rests after a failed Fetch."
     )
     replica_high_watermark_checkpoint_interval_ms: Long = setting(
-        default=5000, later=True, doc="How often it is written down up to where each partition is committed."
+        default=5000, doc="How often it is written down up to where each partition is committed."
     )
-    replica_socket_timeout_ms: Int = setting(
-        default=30_000, later=True, doc="How long a follower waits for its leader's answer."
-    )
+    replica_socket_timeout_ms: Int = setting(default=30_000, doc="How long a follower waits for its leader's answer.")
     replica_socket_receive_buffer_bytes: Int = setting(
-        default=64 << 10, later=True, doc="The receive buffer of followers' sockets."
+        default=64 << 10, doc="Accepted; the system sizes receive buffers as it sees fit."
     )
     replica_selector_class: Str | None = setting(
         default=None,
@@ -494,21 +492,18 @@ class BrokerConfig:
         default=1,
         check=at_least(1),
         scope=_CLUSTER_WIDE,
-        later=True,
-        doc="Connections over which a follower fetches from one leader.",
+        doc="Accepted; one connection brings all that there is from one leader.",
     )
     leader_replication_throttled_rate: Long = setting(
         default=LONG_MAX,
         check=at_least(0),
         scope=_CLUSTER_WIDE,
-        later=True,
         doc="Bytes a second that throttled replicas are served.",
     )
     follower_replication_throttled_rate: Long = setting(
         default=LONG_MAX,
         check=at_least(0),
         scope=_CLUSTER_WIDE,
-        later=True,
         doc="Bytes a second that throttled replicas take.",
     )
     replica_alter_log_dirs_io_max_bytes_per_second: Long = setting(
@@ -657,6 +652,15 @@ def _check_agreement(config: BrokerConfig, layers: Layers) -> None:
             f"queued.max.request.bytes is {config.queued_max_request_bytes}; it must be at least "
             f"socket.request.max.bytes, {config.socket_request_max_bytes}"
         )
+    for name, limit_ms in (
+        ("replica.socket.timeout.ms", config.replica_socket_timeout_ms),
+        ("replica.lag.time.max.ms", config.replica_lag_time_max_ms),
+    ):
+        if config.replica_fetch_wait_max_ms > limit_ms:
+            raise ConfigError(
+                f"replica.fetch.wait.max.ms is {config.replica_fetch_wait_max_ms}; it must not be more than "
+                f"{name}, {limit_ms}"
+            )
     for endpoint in config.endpoints():
         if endpoint.protocol != "PLAINTEXT":
             raise ConfigError(f"listeners has {endpoint}; {endpoint.protocol} is not served yet, only PLAINTEXT is")

@@ -122,7 +122,6 @@ class TopicConfig:
     follower_replication_throttled_replicas: List = setting(
         default=(),
         check=_THROTTLED,
-        later=True,
         doc="Replicas that are slowed down while they catch up, as partition:broker, or * for all.",
     )
     index_interval_bytes: Int = setting(
@@ -137,7 +136,6 @@ class TopicConfig:
     leader_replication_throttled_replicas: List = setting(
         default=(),
         check=_THROTTLED,
-        later=True,
         doc="Replicas that are slowed down while they serve others, as partition:broker, or * for all.",
     )
     local_retention_bytes: Long = setting(
@@ -261,7 +259,6 @@ class TopicConfig:
     unclean_leader_election_enable: Bool = setting(
         default=False,
         broker="unclean.leader.election.enable",
-        later=True,
         doc="Let a replica lead that may lack acknowledged records, when no other is left.",
     )
 
