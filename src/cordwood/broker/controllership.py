@@ -7,6 +7,7 @@ partition that is being changed (*busy*) is left alone until the store has answe
 Every write of the controller fails if another one has been elected meanwhile. Without a cluster nothing happens here.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 PlanFor = Callable[[Sequence[TopicPartition]], list[StoreOp]]
 
 RETRY_MS = 200
+UNDER_WAY_MAX = 2
+"""Portions that the store has to deal with at a time."""
 PURGE_INTERVAL_MS = 60_000
 ELECTIONS_MAX = 1000
 """So many partitions are given back to their preferred leaders at one check, as in Kafka."""
@@ -44,6 +47,9 @@ class Controllership:
         self._epoch = -1
         """The controller epoch for which everything has been looked at."""
         self._busy: dict[TopicPartition, None] = {}
+        self._portions: deque[tuple[PlanFor, Sequence[TopicPartition]]] = deque()
+        self._under_way = 0
+        self._proposing = False
         self._retry: Timer | None = None
 
     @property
@@ -162,11 +168,21 @@ class Controllership:
             self._change(names, self._plan_ends)
 
     def _change(self, names: Sequence[TopicPartition], plan: PlanFor) -> None:
-        """Propose a change of these partitions, a portion at a time."""
-        for start in range(0, len(names), STATES_MAX):
-            portion = names[start : start + STATES_MAX]
-            self._busy.update(dict.fromkeys(portion))
-            self._broker.propose(partial(self._fenced_plan, plan, portion), partial(self._changed, portion))
+        """Have these partitions changed, a portion at a time."""
+        self._busy.update(dict.fromkeys(names))
+        self._portions += ((plan, names[start : start + STATES_MAX]) for start in range(0, len(names), STATES_MAX))
+        self._propose()
+
+    def _propose(self) -> None:
+        """Keep the store busy, and no more: the first portion leaves before the last is planned."""
+        if self._proposing:
+            return  # a portion of which nothing was left was done at once, below
+        self._proposing = True
+        while self._portions and self._under_way < UNDER_WAY_MAX:
+            plan, names = self._portions.popleft()
+            self._under_way += 1
+            self._broker.propose(partial(self._fenced_plan, plan, names), partial(self._changed, names))
+        self._proposing = False
 
     def _fenced_plan(self, plan: PlanFor, names: Sequence[TopicPartition]) -> list[StoreOp]:
         """A plan that only this controller can carry out."""
@@ -175,6 +191,7 @@ class Controllership:
         return [Check(path, image.versions[path]), *operations] if operations else []
 
     def _changed(self, names: Sequence[TopicPartition], refusal: Refused | None) -> None:
+        self._under_way -= 1
         for name in names:
             del self._busy[name]
         if refusal is not None:
@@ -182,6 +199,7 @@ class Controllership:
             self._later()
         elif self.active:
             self._look(self._find(names))
+        self._propose()
 
     def _find(self, names: Iterable[TopicPartition]) -> list[tuple[TopicInfo, PartitionInfo]]:
         topics = self._broker.image.topics
