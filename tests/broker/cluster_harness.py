@@ -240,8 +240,12 @@ class Cluster:
         self._queue: deque[Callable[[], None]] = deque()
         self._running = False
         for node in range(1, count + 1):
-            self.members[node] = Member(self, node, **settings)
+            self.members[node] = Member(self, node, **settings, **self.settings_of(node))
             self.run()
+
+    def settings_of(self, node: int) -> dict[str, object]:
+        """Those of one broker alone."""
+        return {}
 
     def __getitem__(self, node: int) -> Member:
         return self.members[node]

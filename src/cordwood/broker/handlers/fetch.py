@@ -184,6 +184,8 @@ def _collect(broker: "Broker", call: Call, request: FetchRequest, reader: Reader
                 answer, size = _look_as_leader(
                     broker, entry, reader.replica, eligible, budget - found.size, found.size == 0
                 )
+                if reader.hears_of_commits and answer.high_watermark > entry.sent_high_watermark >= 0:
+                    found.must_answer = True
         except Refused as refusal:
             answer, size = _refusal(entry, refusal.error), 0
         except (StorageError, CorruptData) as error:
