@@ -254,6 +254,21 @@ def test_of_two_who_change_the_same_version_one_is_refused(zookeeper: str, opene
     assert "/b" not in one.nodes
 
 
+def test_who_is_refused_has_been_told_why(zookeeper: str, opened: Open) -> None:
+    one, two = opened(zookeeper), opened(zookeeper)
+    two.multi(Create("/brokers/ids/2", b"two", ephemeral=True))
+    one.sees("/brokers/ids/2", b"two")
+    for number in range(20):
+        two.multi(Create("/a", b"") if number == 0 else Set("/a", b"", number - 1))
+        with pytest.raises(StoreConflict):
+            one.multi(Check("/a", number + 1))
+        assert one.nodes["/a"].version == number
+    two.close()
+    with pytest.raises(StoreConflict):
+        one.multi(Check("/brokers/ids/2", 0))
+    assert "/brokers/ids/2" not in one.nodes
+
+
 def test_a_change_without_a_version_always_happens(zookeeper: str, opened: Open) -> None:
     stores = [opened(zookeeper) for _ in range(3)]
     stores[0].multi(Create("/a", b""))

@@ -522,11 +522,18 @@ class ZooKeeperStore:
             self._planner.forget()
             if resolved.guessed_wrong(refusal):
                 return False
+            self._learn_why()
             raise StoreConflict(str(refusal)) from None
         except Unanswered as error:
             raise StorageError(f"{error}; whether the metadata was changed is not known yet") from error
         self._finish(resolved, name)
         return True
+
+    def _learn_why(self) -> None:
+        """Tell of what stood in the way first: who plans anew from what is known by then should not meet it again."""
+        self._look_at_everything()
+        with suppress(StorageError):
+            self._settle()
 
     def _take_held(self) -> MetadataChange:
         """What the caller must be told itself, because nobody else listens yet."""
