@@ -229,6 +229,8 @@ class Member(Harness):
 class Cluster:
     """Brokers 1 to *count*, all started, registered and linked."""
 
+    member_class: type[Member] = Member
+
     def __init__(self, count: int = 3, **settings: object) -> None:
         self.store = SimStore()
         self.now = START
@@ -240,7 +242,7 @@ class Cluster:
         self._queue: deque[Callable[[], None]] = deque()
         self._running = False
         for node in range(1, count + 1):
-            self.members[node] = Member(self, node, **settings, **self.settings_of(node))
+            self.members[node] = self.member_class(self, node, **settings, **self.settings_of(node))
             self.run()
 
     def settings_of(self, node: int) -> dict[str, object]:
