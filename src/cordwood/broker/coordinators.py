@@ -151,13 +151,12 @@ class GroupCoordinator:
 
     def ask(self, group_id: str, request: R, caller: Caller, handler: RequestHandler[R]) -> None:
         """Like ``handle``, for what members say all the time: with few calls, and no function made for each request."""
-        self._ask(group_id, request, caller, handler, None)
+        self.gather(group_id, request, caller, handler, None)
 
-    def gather(self, group_id: str, request: R, caller: Caller, handler: RequestHandler[R]) -> None:
-        """Like ``ask``, for requests that may be written together with others of their kind, see ``Shard.gather``."""
-        self._ask(group_id, request, caller, handler, handler)
-
-    def _ask(self, group_id: str, request: R, caller: Caller, handler: RequestHandler[R], kind: object) -> None:
+    def gather(
+        self, group_id: str, request: R, caller: Caller, handler: RequestHandler[R], kind: object = None
+    ) -> None:
+        """Like ``ask``, for requests that may be written together with others of their *kind*, see ``Shard.gather``."""
         now = self._broker.now
         try:
             found = self._homes.get(group_id) or self._find(group_id)

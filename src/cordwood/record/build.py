@@ -91,12 +91,16 @@ def build_pairs(pairs: Iterable[tuple[bytes, bytes | None]], *, timestamp: int, 
     time. The coordinators of this broker write thousands of such records a second.
     """
     parts: list[bytes] = []
-    count, varint = 0, encode_varint
+    count, lengths = 0, _LENGTHS
     for key, value in pairs:
-        length = _MINUS_ONE if value is None else varint(len(value))
+        if value is None:
+            length, value = _MINUS_ONE, b""
+        else:
+            length = lengths[len(value)] if len(value) < _LENGTHS_MAX else encode_varint(len(value))
+        key_length = lengths[len(key)] if len(key) < _LENGTHS_MAX else encode_varint(len(key))
         # Attributes and the difference of the timestamps are 0, and there are no headers.
-        record = b"".join((b"\0\0", varint(count), varint(len(key)), key, length, value or b"", b"\0"))
-        parts += varint(len(record)), record
+        record = b"".join((b"\0\0", encode_varint(count), key_length, key, length, value, b"\0"))
+        parts += lengths[len(record)] if len(record) < _LENGTHS_MAX else encode_varint(len(record)), record
         count += 1
     assert count, "a batch has at least one record"
     batch = bytearray(HEADER_SIZE) + compress(codec, b"".join(parts), None)
@@ -241,3 +245,6 @@ def encode_varint(number: int) -> bytes:
 _CRC = Struct(">I")
 _ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
 _MINUS_ONE = b"\x01"
+_LENGTHS_MAX = 256
+_LENGTHS = tuple(encode_varint(length) for length in range(_LENGTHS_MAX))
+"""Of the keys and values of most records that brokers write themselves."""

@@ -14,13 +14,15 @@ from cordwood.wire.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupH
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
+CONSUMER_GROUP_HEARTBEAT = 68
+
 
 def handle(broker: "Broker", call: Call, request: ConsumerGroupHeartbeatRequest) -> None:
     asking = Asking(broker, call, _refused)
     if request.member_epoch < 0:
         broker.groups.ask(request.group_id, request, asking, consumer.goodbye)
     else:
-        broker.groups.gather(request.group_id, request, asking, consumer.heartbeat)
+        broker.groups.gather(request.group_id, request, asking, consumer.heartbeat, CONSUMER_GROUP_HEARTBEAT)
 
 
 def _refused(refusal: Refused) -> ConsumerGroupHeartbeatResponse:

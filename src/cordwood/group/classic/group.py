@@ -32,7 +32,7 @@ GENERATION_MAX = (1 << 31) - 1
 
 # For what every commit asks: to look up a member of an enumeration takes five times as long.
 _DEAD, _EMPTY, _COMPLETING = State.DEAD, State.EMPTY, State.COMPLETING
-_SESSIONS_COUNT = (State.STABLE, State.PREPARING)
+_STABLE, _PREPARING = State.STABLE, State.PREPARING
 
 
 class ClassicGroup:
@@ -253,8 +253,11 @@ class ClassicGroup:
 
     def touched(self, member_id: str, deadlines: Deadlines[object], now: Instant) -> None:
         member = self.roster.members.get(member_id)
-        if member is not None and self.state in _SESSIONS_COUNT:
+        if member is None or member.heard_ms == now.mono_ms:
+            return
+        if self.state is _STABLE or self.state is _PREPARING:
             deadlines.set(ClassicSession(self.id, member_id), now.mono_ms + member.session_timeout_ms)
+            member.heard_ms = now.mono_ms
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         self._check_alive()

@@ -34,6 +34,8 @@ class Member:
     """It waits for its first generation. Its call is not kept for ever: whoever is still there will ask again."""
     joining: Caller | None = None
     syncing: Caller | None = None
+    heard_ms: int = -1
+    """When a commit has last set its session's deadline; -1 if something else has since. Commits come in bursts."""
 
     @property
     def is_static(self) -> bool:

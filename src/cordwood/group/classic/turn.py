@@ -37,6 +37,7 @@ class Turn:
     def expect_life(self, member: Member, timeout_ms: int | None = None) -> None:
         """Miss the member if nothing is heard of it for its session timeout, or for that long."""
         wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
+        member.heard_ms = -1
         self.state.deadlines.set(ClassicSession(self.group.id, member.id), self.now.mono_ms + wait_ms)
 
     def wait_for_joins(self, timeout_ms: int) -> None:

@@ -61,11 +61,13 @@ def commit(state: GroupState, request: OffsetCommitRequest, caller: Caller, now:
     records: list[StateRecord] = []
     errors: list[int] = []
     size = 0
+    by_name = state.image.topics if version < TOPIC_IDS_SINCE else None
     for topic in request.topics:
-        found = _find(state.image, topic, version)
+        found = _find(state.image, topic, version) if by_name is None else by_name.get(TopicName(topic.name))
+        count = 0 if found is None else len(found.partitions)
         for asked in topic.partitions:
             index, note = asked.partition_index, asked.committed_metadata or ""
-            if found is None or not 0 <= index < len(found.partitions):
+            if found is None or not 0 <= index < count:
                 errors.append(_unknown(found, version))
                 continue
             if not is_checked:
