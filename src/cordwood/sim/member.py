@@ -157,7 +157,8 @@ class Member:
 
     def _heard(self, incarnation: int, sent_ms: int, response: ConsumerGroupHeartbeatResponse) -> None:
         if incarnation == self._incarnation:
-            self._shared.reported_ms[self._name] = sent_ms
+            if response.error_code == Error.NONE:
+                self._shared.reported_ms[self._name] = sent_ms
             self._follow(response)
         self._pause()
 

@@ -31,6 +31,7 @@ from cordwood.broker.fetch_sessions import (
 )
 from cordwood.broker.leaders import name_leaders_of_fetch
 from cordwood.broker.read_replicas import nearest_replica
+from cordwood.cluster.image import NO_LEADER
 from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.ids import NodeId, TopicId, TopicName
 from cordwood.log.log import Log
@@ -238,6 +239,9 @@ def _look(
     end = local.readable_end(isolation_level)
     if entry.offset == end:
         return answer, 0  # a reader that has everything: the usual case at the tail
+    if entry.offset > log.end_offset and local.leader == NO_LEADER:
+        # The client takes this broker for the leader, which it was, and would believe that there is no such offset.
+        raise Refused(Error.OFFSET_NOT_AVAILABLE)
     piece = log.read(entry.offset, max(min(entry.max_bytes, budget), 0), up_to_offset=end, first_whole=first)
     if piece is None:
         return answer, 0
