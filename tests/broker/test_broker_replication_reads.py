@@ -1,5 +1,7 @@
 """What readers see of replicas: followers that serve consumers, sessions of followers, deletions, throttles, groups."""
 
+import pytest
+
 from broker.cluster_harness import Cluster, Member
 from broker.harness import Client, batch, codes, fetch, produce, read
 from cordwood.broker.throttle import UNLIMITED, Rate, is_named
@@ -15,6 +17,8 @@ from cordwood.wire.messages import (
     DeleteRecordsRequestTopic,
     DeleteRecordsResponse,
     DeleteRecordsResponsePartition,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
     FetchRequestPartition,
     FetchRequestReplicaState,
     FetchRequestTopic,
@@ -188,6 +192,31 @@ def test_a_lost_session_begins_anew() -> None:
     cluster[1].append("t", b"b")
     cluster.advance(1000)
     assert cluster.ends("t") == [(2, 2)] * 2
+
+
+def test_a_leader_without_room_for_a_session_is_followed_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cordwood.broker.fetch_sessions.PARTITIONS_MAX", 0)
+    cluster = Cluster(2)
+    cluster.topic("t", [1, 2], [1, 2])
+    cluster[1].append("t", b"a")
+    cluster.advance(1000)
+    assert cluster.ends("t") == [(1, 1)] * 2
+    assert list(cluster[1].broker.sessions) == []
+
+
+def test_a_session_ends_with_its_last_partition_and_begins_with_the_next() -> None:
+    cluster = Cluster(2)
+    cluster.topic("t")
+    cluster.topic("u")
+    for name in ("t", "u"):
+        response = cluster[1].connect().ask(DeleteTopicsRequest(topic_names=[name]), 5, DeleteTopicsResponse)
+        assert response.responses[0].error_code == Error.NONE
+    cluster.advance(1000)
+    assert list(cluster[1].broker.sessions) == []
+    cluster.topic("v")
+    cluster[1].append("v", b"a")
+    (session,) = cluster[1].broker.sessions
+    assert session.replica == 2
 
 
 def test_a_broker_that_is_no_replica_is_told_to_come_back_later() -> None:

@@ -68,6 +68,8 @@ class Fetcher:
         self._syncing = False
         self._session_id = 0
         self._session_epoch = INITIAL_EPOCH
+        self._has_no_session = False
+        """Did the leader answer without a session? There may be no room for one, or nothing was left in it."""
         self._lost = 0
         """How many sessions were lost: what was asked before that is not listened to any more."""
 
@@ -143,7 +145,7 @@ class Fetcher:
                 replica_id=broker.node, replica_epoch=broker.image.broker_epoch(broker.node)
             ),
             # A session begins with its first answer: that must not wait, what comes next may be urgent.
-            max_wait_ms=config.replica_fetch_wait_max_ms if self._session_epoch else 0,
+            max_wait_ms=config.replica_fetch_wait_max_ms if self._session_epoch or self._has_no_session else 0,
             min_bytes=config.replica_fetch_min_bytes,
             max_bytes=config.replica_fetch_response_max_bytes,
             session_id=self._session_id,
@@ -202,7 +204,10 @@ class Fetcher:
         if answer.error_code != Error.NONE:
             self._refused(Error(answer.error_code))
             return
-        if self._session_epoch == INITIAL_EPOCH and answer.session_id:
+        self._has_no_session = answer.session_id == 0
+        if self._has_no_session:
+            self._session_id, self._session_epoch = 0, INITIAL_EPOCH
+        elif self._session_epoch == INITIAL_EPOCH:
             self._session_id, self._session_epoch = answer.session_id, 1
         unsynced = self._take(answer)
         if unsynced:
