@@ -239,7 +239,11 @@ def _defaults(brokers: int) -> list[str]:
     """What makes a topic of this cluster one that outlives a broker, where there are enough of them."""
     copies = min(brokers, 3)
     enough = 2 if copies > 2 else 1
-    return [f"default.replication.factor={copies}", f"min.insync.replicas={enough}"]
+    return [
+        f"default.replication.factor={copies}",
+        f"offsets.topic.replication.factor={copies}",
+        f"min.insync.replicas={enough}",
+    ]
 
 
 def _how(status: int) -> str:
