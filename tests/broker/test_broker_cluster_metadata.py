@@ -98,6 +98,24 @@ def test_a_broker_that_went_is_named_for_a_while_but_leads_nothing() -> None:
     assert sorted(b.node_id for b in metadata(cluster[1], "t").brokers) == [1, 2, 3]
 
 
+def test_a_broker_that_is_cut_off_sends_its_clients_to_others() -> None:
+    """Told that it leads, a client that knows no other broker would ask and be refused for ever."""
+    cluster = Cluster(3)
+    cluster.topic("t")
+    cluster[1].lose_session()
+    assert [b.node_id for b in metadata(cluster[1]).brokers] == [2, 3]
+    (partition,) = described(cluster[1], "t")
+    assert (partition.leader_id, partition.error_code) == (-1, Error.LEADER_NOT_AVAILABLE)
+    cluster[1].regain_session()
+    assert [b.node_id for b in metadata(cluster[1]).brokers] == [1, 2, 3]
+
+
+def test_a_broker_that_knows_no_other_names_itself() -> None:
+    cluster = Cluster(1)
+    cluster[1].lose_session()
+    assert [b.node_id for b in metadata(cluster[1]).brokers] == [1]
+
+
 def test_who_asks_for_a_leader_that_may_be_dead_waits_for_the_election() -> None:
     cluster = Cluster(3)
     cluster.topic("t", [3, 1])

@@ -315,10 +315,18 @@ class Broker:
             return [
                 BrokerInfo(node, *registration.endpoints[peer.listener], registration.rack)
                 for node, registration in sorted(self.image.brokers.items())
-                if peer.listener in registration.endpoints
+                if peer.listener in registration.endpoints and not self.is_cut_off(node)
             ]
         host, port = self.settings.advertised.get(peer.listener, (peer.local_host, peer.local_port))
         return [BrokerInfo(self.node, host, port, self.config.broker_rack)]
+
+    def is_cut_off(self, node: NodeId) -> bool:
+        """Is it this broker, which is fenced and may have missed what became of its partitions?
+
+        A client that knows no other broker would ask it again and again, be told that it leads, and be refused: so it
+        does not name itself, and the client turns to those that it names.
+        """
+        return node == self.node and self.membership.fenced and len(self.image.brokers) > 1
 
     def live_nodes(self) -> list[NodeId]:
         return sorted(self.image.brokers)

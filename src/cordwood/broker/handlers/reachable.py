@@ -18,7 +18,7 @@ class Reachable:
     def __init__(self, broker: "Broker", call: Call) -> None:
         self.brokers: list[BrokerInfo] = broker.brokers(call)
         self._nodes = frozenset(info.id for info in self.brokers)
-        self._there = broker.image.brokers
+        self._there = frozenset(node for node in broker.image.brokers if not broker.is_cut_off(node))
 
     def leader(self, partition: PartitionInfo) -> tuple[NodeId, Error]:
         """Whom to turn to, or why to nobody."""
