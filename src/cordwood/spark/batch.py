@@ -15,7 +15,7 @@ from .offsets import Offsets
 from .options import SourceOptions
 from .positions import Positions
 from .ranges import Range
-from .reading import Task
+from .reading import Task, reading_of
 from .warm import warm
 
 _PUSHDOWN_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
@@ -26,7 +26,7 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._reading = driver.reading_of(options)
+        self._reading = reading_of(options)
         self._narrowing = Narrowing()
 
     def partitions(self) -> list[InputPartition]:

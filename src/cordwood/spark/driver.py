@@ -3,7 +3,6 @@
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from cordwood.client.raw import RawClient, RawError
@@ -13,20 +12,11 @@ from .hints import DirectHint, direct_hints
 from .offsets import Partition
 from .options import SourceOptions
 from .ranges import Range
-from .reading import Reading
 
 DIRECT_OFFSETS_MIN: Final = 20_000
 """Fewer records than that come with the first answer of the broker, most of the time."""
 
 LOG: Final = logging.getLogger("cordwood.spark")
-
-
-def reading_of(options: SourceOptions) -> Reading:
-    """How the tasks of this query read."""
-    settings = options.settings
-    if options.task_timeout_ms is not None:
-        settings = replace(settings, timeout_ms=options.task_timeout_ms)
-    return Reading(settings, options.columns, options.fail_on_data_loss, options.group, LOG, options.values)
 
 
 def plan(ranges: Sequence[Range], options: SourceOptions) -> list[list[Range]]:
