@@ -54,6 +54,9 @@ ZSTD_SINCE = 10
 FOLLOWERS_SERVE_SINCE = 11
 
 
+MUST_ANSWER = -1
+"""In the place of a number of bytes: the reader must hear of this at once."""
+
 PARKED_PER_CONNECTION_MAX = 16
 """Clients have one fetch under way, or a few. All that wait are told of every record: more than that do not wait."""
 
@@ -92,13 +95,18 @@ def _parked(call: Call) -> int:
 def _replica(broker: "Broker", request: FetchRequest) -> tuple[NodeId | None, int]:
     """The follower that asks, None if it is a consumer; and its broker epoch. Its former lives are refused."""
     state = request.replica_state
+    if state is None and request.replica_id < 0:
+        return _A_CONSUMER
     replica = NodeId(state.replica_id if state is not None else request.replica_id)
     if replica < 0:
-        return None, -1
+        return _A_CONSUMER
     life = state.replica_epoch if state is not None else -1
     if 0 <= life < broker.image.broker_epoch(replica):
         raise Refused(Error.STALE_BROKER_EPOCH)
     return replica, life
+
+
+_A_CONSUMER = None, -1
 
 
 def _reader(broker: "Broker", call: Call, request: FetchRequest) -> tuple[Reader, bool]:
@@ -164,8 +172,9 @@ def _want(reader: Reader, key: TopicKey, wanted: FetchRequestPartition, local: d
     entry.max_bytes = wanted.partition_max_bytes
     entry.leader_epoch = wanted.current_leader_epoch
     entry.last_fetched_epoch = wanted.last_fetched_epoch
-    entry.start_offset = wanted.log_start_offset
-    entry.told = reader.replica is not None
+    if reader.replica is not None:
+        entry.start_offset = wanted.log_start_offset
+        entry.told = True
     entry.attach(local.get(wanted.partition))
 
 
@@ -176,27 +185,25 @@ def _collect(broker: "Broker", call: Call, request: FetchRequest, reader: Reader
     """Look at the partitions that may have news (or at *everything*) and take what fits into one answer."""
     found = Found([])
     budget = _max_bytes(broker, request)
-    eligible = reader.replica is not None and broker.replication.in_sync.is_eligible(reader.replica, reader.life)
+    replica = reader.replica
+    eligible = replica is not None and broker.replication.in_sync.is_eligible(replica, reader.life)
     for entry in list(reader.partitions.values()) if everything else list(reader.news):
         try:
-            if reader.replica is None:
+            if replica is None:
                 answer, size = _look(broker, call, request, entry, budget - found.size, found.size == 0)
             else:
-                answer, size = _look_as_leader(
-                    broker, entry, reader.replica, eligible, budget - found.size, found.size == 0
-                )
-                if reader.hears_of_commits and answer.high_watermark > entry.sent_high_watermark >= 0:
-                    found.must_answer = True
+                answer, size = _look_as_leader(broker, entry, replica, eligible, budget - found.size, found.size == 0)
         except Refused as refusal:
-            answer, size = _refusal(entry, refusal.error), 0
+            answer, size = _refusal(entry, refusal.error), MUST_ANSWER
         except (StorageError, CorruptData) as error:
             broker.logger.error("a batch of %s-%d could not be read: %s", entry.topic, entry.index, error)
             code = Error.CORRUPT_MESSAGE if isinstance(error, CorruptData) else Error.KAFKA_STORAGE_ERROR
-            answer, size = _refusal(entry, code), 0
-        if answer.error_code or answer.diverging_epoch is not None or answer.preferred_read_replica >= 0:
-            found.must_answer = True
+            answer, size = _refusal(entry, code), MUST_ANSWER
         found.entries.append((entry, answer))
-        found.size += size
+        if size != MUST_ANSWER:
+            found.size += size
+        else:
+            found.must_answer = True
     return found
 
 
@@ -207,7 +214,7 @@ def _max_bytes(broker: "Broker", request: FetchRequest) -> int:
 def _look(
     broker: "Broker", call: Call, request: FetchRequest, entry: FetchPartition, budget: int, first: bool
 ) -> tuple[FetchResponsePartition, int]:
-    """One partition's part of a consumer's answer and how many bytes of records it holds."""
+    """One partition's part of a consumer's answer and how many bytes of records it holds, or ``MUST_ANSWER``."""
     local = entry.local
     if local is None or local.gone:
         local = _find(broker, entry)
@@ -229,11 +236,11 @@ def _look(
         nearest = nearest_replica(broker, local, entry.offset, request.rack_id)
         if nearest is not None:
             answer.preferred_read_replica = nearest
-            return answer, 0
+            return answer, MUST_ANSWER
     diverging = _divergence(log, entry) if entry.last_fetched_epoch >= 0 else None
     if diverging is not None:
         answer.diverging_epoch = diverging
-        return answer, 0
+        return answer, MUST_ANSWER
     if call.api_version < ZSTD_SINCE:
         _refuse_zstd(entry)
     end = local.readable_end(isolation_level)
@@ -290,8 +297,11 @@ def _look_as_leader(
         aborted_transactions=None,
         records=b"",
     )
-    if diverging is not None or offset == log.end_offset:
-        return answer, 0
+    if diverging is not None:
+        return answer, MUST_ANSWER
+    if offset == log.end_offset:
+        has_heard = not entry.reader.hears_of_commits or answer.high_watermark <= entry.sent_high_watermark
+        return answer, 0 if has_heard else MUST_ANSWER
     if broker.replication.throttled_as_leader(local, replica):
         return answer, 0
     size = max(min(entry.max_bytes, budget), 0)
