@@ -10,5 +10,5 @@ if __name__ == "__main__":
     session.sparkContext.setLogLevel("ERROR")
     reader = session.readStream.format("cordwood").option("kafka.bootstrap.servers", bootstrap)
     options = {"subscribe": topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "100"}
-    query = reader.options(**options).load().writeStream.format("parquet")
+    query = reader.options(**options).load().writeStream.format("json")
     query.option("checkpointLocation", checkpoint).start(out).awaitTermination()
