@@ -390,6 +390,19 @@ def test_a_throttled_follower_takes_its_time_and_others_do_not() -> None:
     assert cluster.isr("t") == [1, 2]
 
 
+def test_a_follower_notices_that_it_may_go_faster_now() -> None:
+    """At the old rate it would have to wait for half an hour."""
+    cluster = Cluster(2, replica_fetch_max_bytes=2200)
+    cluster.topic("t", follower_replication_throttled_replicas="*")
+    limit(cluster, "follower.replication.throttled.rate", 1)
+    fill(cluster, "t")
+    cluster.advance(3000)
+    assert cluster[2].log("t").end_offset < 4
+    limit(cluster, "follower.replication.throttled.rate", 1_000_000)
+    cluster.advance(3000)
+    assert cluster[2].log("t").end_offset == 20
+
+
 # ---------------------------------------------------------------------- groups
 
 

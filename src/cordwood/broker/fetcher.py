@@ -34,6 +34,7 @@ VERSION = 17
 INITIAL_EPOCH = 0
 EPOCH_MAX = (1 << 31) - 1
 FIRST_REST_MS = 20
+THROTTLED_REST_MS = 1000
 ASKED_MAX = 2
 
 PartitionKey = tuple[TopicId, int]
@@ -326,7 +327,8 @@ class Fetcher:
                 and not followed.resting
                 and is_named(replicas, followed.partition, broker.node)
             ):
-                self._hold_back(followed, wait_ms)
+                # The rate may be raised, or taken away, long before that much time has passed.
+                self._hold_back(followed, min(wait_ms, THROTTLED_REST_MS))
 
     def check(self) -> None:
         for key, followed in self._followed.items():
