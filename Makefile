@@ -43,6 +43,7 @@ compiled: setup ## the hot modules compiled, in an environment of its own: make 
 	.cache/compiled/bin/python -m pip install --quiet --constraint constraints.txt 'setuptools>=77' mypy
 	CORDWOOD_COMPILE=1 .cache/compiled/bin/python -m pip install --quiet --constraint constraints.txt \
 		--no-build-isolation '.[dev]'
+	cd .cache && compiled/bin/python ../scripts/check_compiled.py
 
 docs: setup ## write the pages that come from the code
 	$(BIN)/python scripts/write_docs.py

@@ -11,9 +11,23 @@ import os
 
 from setuptools import setup
 
-# None with a lambda or an inner function in what requests pass through: compiled, these are cycles of references.
+# None with a lambda or an inner function in what requests pass through: compiled, these are cycles of references. None
+# that declares messages of the wire. None with a NamedTuple that has a field of type object: mypyc builds it, and it
+# can not be imported. `make compiled` looks whether all can.
 COMPILED = """
     effects ports
+    coordinator/deadlines coordinator/shard
+    group/committed group/groups group/memory group/routing group/state group/timers
+    group/classic/answers group/classic/group group/classic/heartbeats group/classic/joiner group/classic/joining
+    group/classic/member group/classic/rebalance group/classic/roster group/classic/syncing group/classic/turn
+    group/consumer/draft group/consumer/group group/consumer/heartbeat group/consumer/joining group/consumer/member
+    group/consumer/owners group/consumer/reconcile group/consumer/records group/consumer/request group/consumer/steps
+    group/consumer/subscriptions group/consumer/target group/consumer/topics group/consumer/weight
+    group/offsets/apply group/offsets/commit
+    broker/callers broker/coordinators
+    broker/handlers/consumer_group_heartbeat broker/handlers/heartbeat broker/handlers/join_group
+    broker/handlers/offset_commit broker/handlers/sync_group
+    record/build
     broker/broker broker/connection broker/dispatch broker/fetch_sessions broker/timers broker/handlers/produce
     log/log log/produced log/producers log/scan log/segment
     partition/partition

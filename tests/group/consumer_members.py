@@ -1,5 +1,6 @@
 """Members of consumer groups for tests: they say what a client would say, and remember what they were told."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -151,4 +152,10 @@ def expect(refusal: Refused, *errors: Error) -> None:
 
 def contents(group: object) -> dict[str, object]:
     """All of a group but its marks."""
-    return {name: value for name, value in vars(group).items() if name not in ("topics_changed", "new_topics")}
+    return {name: value for name, value in attributes(group).items() if name not in ("topics_changed", "new_topics")}
+
+
+def attributes(group: object) -> dict[str, object]:
+    """By name; of a compiled class too, whose objects have no dictionary."""
+    names: Iterable[str] = getattr(type(group), "__mypyc_attrs__", None) or vars(group)
+    return {name: getattr(group, name) for name in names}

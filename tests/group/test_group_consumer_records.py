@@ -14,7 +14,7 @@ from cordwood.group.stored import (
     ConsumerGroupTargetAssignmentMetadataValue,
     CurrentTopicPartitions,
 )
-from group.consumer_members import GROUP, TestMember, group_of, settle
+from group.consumer_members import GROUP, TestMember, attributes, group_of, settle
 from group.group_harness import GroupHarness
 
 T = UUID(int=1)
@@ -154,11 +154,11 @@ def test_a_copy_of_a_group_has_all_that_the_group_has() -> None:
     group = group_of(harness)
     group.topics_changed, group.new_topics, group.patterns_to_refresh = True, True, ["u"]
     other = group.copy()
-    assert vars(other) == vars(group)
-    empty = vars(consumer.ConsumerGroup(GROUP))
-    assert [name for name, value in vars(group).items() if name != "id" and value == empty[name]] == []
-    before = {name: repr(value) for name, value in vars(group).items()}
+    assert attributes(other) == attributes(group)
+    empty = attributes(consumer.ConsumerGroup(GROUP))
+    assert [name for name, value in attributes(group).items() if name != "id" and value == empty[name]] == []
+    before = {name: repr(value) for name, value in attributes(group).items()}
     other.describe("a", None)
     other.resolve("u", None)
     other.aim("b", None)
-    assert {name: repr(value) for name, value in vars(group).items()} == before
+    assert {name: repr(value) for name, value in attributes(group).items()} == before

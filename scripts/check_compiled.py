@@ -1,0 +1,35 @@
+"""What ``make compiled`` ends with: is everything that was to be compiled, and can it be imported?
+
+A class that mypyc builds and that can not be made when its module is imported (a ``NamedTuple`` with a field of type
+``object`` is one) would otherwise be found by whoever starts the broker. It must not run among the sources, or it would
+import these.
+"""
+
+import importlib
+import re
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+SETUP = Path(__file__).resolve().parent.parent / "setup.py"
+
+
+def main() -> int:
+    (listed,) = re.findall(r'^COMPILED = """(.*?)"""', SETUP.read_text(), re.MULTILINE | re.DOTALL)
+    names = ["cordwood." + name.replace("/", ".") for name in listed.split()]
+    for name in (*names, "cordwood.cli.main", "cordwood.run.server"):
+        importlib.import_module(name)
+    plain = [name for name in names if not _file(name).endswith(tuple(EXTENSION_SUFFIXES))]
+    if plain:
+        print(f"not compiled: {', '.join(plain)}", file=sys.stderr)
+        return 1
+    print(f"{len(names)} modules are compiled and can be imported")
+    return 0
+
+
+def _file(name: str) -> str:
+    return sys.modules[name].__file__ or ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
