@@ -73,8 +73,9 @@ class Tripping(Failing):
 def test_a_failed_seed_says_how_to_replay_it(
     capsys: pytest.CaptureFixture[str], kind: type[Failing], text: str, verbose: bool
 ) -> None:
-    def make(seed: int, steps: int, echo: Callable[[str], None] | None) -> World:
-        return kind(seed, steps=steps, echo=echo)
+    def make(seed: int, brokers: int, steps: int | None, echo: Callable[[str], None] | None) -> World:
+        assert (brokers, steps) == (1, 70)
+        return kind(seed, steps=70, echo=echo)
 
     assert main(["--seed", "9", "--steps", "70", *(["--verbose"] if verbose else [])], make) == 1
     printed = capsys.readouterr()

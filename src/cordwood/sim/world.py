@@ -82,6 +82,16 @@ class World:
         """How to live through this run again."""
         return f"python -m cordwood.sim --seed {self.seed} --steps {self.steps} --verbose"
 
+    @property
+    def summary(self) -> str:
+        """What happened, in a line."""
+        history = self.history
+        return (
+            f"{len(self.trace.lines)} lines, {len(history.acknowledged)} batches acknowledged, "
+            f"{sum(len(reading.seen) for reading in history.readings)} records read, "
+            f"{len(history.eras) - 1} losses of power, {sum(era.deaths for era in history.eras)} deaths"
+        )
+
     def _draw_clients(self) -> tuple[Admin, list[Producer], list[Consumer]]:
         random, around = self._random, self._around
         topics = {str(name): plan for name, plan in self._topics.items()}

@@ -7,12 +7,14 @@ promises, and Kafka's does not either. For such a loss the faults wait, and gent
 Everything else may happen at any time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from random import Random
 
 from cordwood.cluster.image import MetadataImage
+from cordwood.ids import NodeId
 from cordwood.sim.client import Surroundings
 from cordwood.sim.cluster.node import SimNode, Way
+from cordwood.sim.cluster.witness import Witness
 from cordwood.sim.shared_store import HOST, SharedStore
 
 PAUSE_MAX_MS = 500
@@ -20,20 +22,29 @@ DISK_CHANGES_MAX = 20
 WALL_SHIFT_MAX_MS = 600_000
 RESTART_MAX_MS = 2_500
 TROUBLE_MAX_MS = 4_000
+REIGN_MAX_MS = 60
+
+
+Kind = Callable[[], None]
 
 
 class Faults:
     """One after the other, as long as it lasts."""
 
-    def __init__(self, around: Surroundings, nodes: Sequence[SimNode], store: SharedStore) -> None:
+    def __init__(self, around: Surroundings, nodes: Sequence[SimNode], store: SharedStore, witness: Witness) -> None:
         self._around = around
+        self._witness = witness
         self._nodes = nodes
         self._store = store
         self._random: Random = around.random
         self._is_on = True
         self._loss: tuple[SimNode, Way] | None = None
         """What waits until it can be borne."""
-        self._gentle: list[Callable[[], None]] = [
+        self._gentle = [kind for kind in self._gentle_kinds() if not only or kind.__name__.strip("_") in only]
+        self._rough = [kind for kind in self._rough_kinds() if not only or kind.__name__.strip("_") in only]
+
+    def _gentle_kinds(self) -> list[Kind]:
+        return [
             self._cut,
             self._cut,
             self._silence,
@@ -44,11 +55,15 @@ class Faults:
             self._fall_behind,
             self._shift_wall,
         ]
-        self._rough: list[Callable[[], None]] = [
+
+    def _rough_kinds(self) -> list[Kind]:
+        return [
             self._kill,
             self._kill,
             self._kill_controller,
             self._lie_in_wait,
+            self._wait_for_election,
+            self._wait_for_election,
             self._lose_power,
             self._lose_disk,
             self._pause,
@@ -57,6 +72,8 @@ class Faults:
             self._cut_off_from_store,
             self._cut_off_from_store,
             self._cut_off_one_way,
+            self._leave_alone,
+            self._leave_alone,
             self._take_store_away,
             self._fail_disk,
         ]
@@ -68,6 +85,7 @@ class Faults:
         """Whatever is broken is mended, and nothing breaks any more."""
         self._is_on = False
         self._around.on_acknowledged = _nothing
+        self._witness.on_election = _ignore
         self._store.is_away = False
         roads = self._around.network.roads
         roads.blocked.clear()
@@ -92,7 +110,9 @@ class Faults:
             self.die(*loss)
         else:
             is_safe = self._loss is None and all(node.is_intact for node in self._nodes)
-            self._random.choice(self._gentle + self._rough if is_safe else self._gentle)()
+            kinds = self._gentle + self._rough if is_safe else self._gentle
+            if kinds:
+                self._random.choice(kinds)()
 
     def _say(self, what: str) -> None:
         self._around.trace.line("world", what)
@@ -168,6 +188,20 @@ class Faults:
         if all(other.is_intact for other in self._nodes):
             self.die(node, Way.DARK if self._is_bearable(node) else Way.KILLED)
 
+    def _wait_for_election(self) -> None:
+        """Strike whoever leads next, before others have followed it for long."""
+        self._say("the next leader will fall")
+        self._witness.on_election = self._doom
+
+    def _doom(self, leader: NodeId) -> None:
+        self._witness.on_election = _ignore
+        node = next(node for node in self._nodes if node.id == leader)
+        self._later(f"the {node.name} has led for long enough", lambda: self._strike_leader(node), REIGN_MAX_MS)
+
+    def _strike_leader(self, node: SimNode) -> None:
+        if node.is_running and all(other.is_intact for other in self._nodes):
+            self.die(node, Way.KILLED)
+
     def image(self) -> MetadataImage:
         """What the store holds."""
         image = MetadataImage()
@@ -203,7 +237,7 @@ class Faults:
 
     # ------------------------------------------------------------------ roads
 
-    def _block(self, what: str, *roads: tuple[str, str]) -> None:
+    def _block(self, what: str, *roads: tuple[str, str], delay_max_ms: int = TROUBLE_MAX_MS) -> None:
         blocked = self._around.network.roads.blocked
         self._say(what)
         blocked.update(roads)
@@ -212,7 +246,7 @@ class Faults:
             blocked.difference_update(roads)
             self._around.network.heal()
 
-        self._later(f"it is over: {what}", unblock)
+        self._later(f"it is over: {what}", unblock, delay_max_ms)
 
     def _part(self) -> None:
         one, other = self._random.sample([node.name for node in self._nodes], 2)
@@ -231,6 +265,13 @@ class Faults:
         one = self._random.choice(self._nodes).name
         others = [node.name for node in self._nodes if node.name != one]
         self._block(f"{one} is cut off from all", *((one, o) for o in others), *((o, one) for o in others))
+
+    def _leave_alone(self) -> None:
+        """Only clients reach it."""
+        one = self._random.choice(self._nodes).name
+        others = [HOST, *(node.name for node in self._nodes if node.name != one)]
+        roads = [*((one, other) for other in others), *((other, one) for other in others)]
+        self._block(f"{one} has only clients", *roads, delay_max_ms=2 * TROUBLE_MAX_MS)
 
     def _cut_off_from_store(self) -> None:
         one = self._random.choice(self._nodes).name
@@ -276,4 +317,8 @@ def _is_well(node: SimNode, image: MetadataImage) -> bool:
 
 
 def _nothing() -> None:
+    pass
+
+
+def _ignore(_: NodeId) -> None:
     pass

@@ -162,7 +162,10 @@ class SimNode:
         session = self.session
         driver.end()
         self.driver = self.session = None
-        driver.broker.shut_down(self.machine.clock.now)
+        try:
+            driver.broker.shut_down(self.machine.clock.now)
+        except StorageError as error:
+            self._say(f"could not stop in good order: {error}")
         if session is not None:
             session.close()
         self.disk.kill()

@@ -5,7 +5,7 @@
   commits something at an offset commits what was committed there before.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from cordwood.ids import NodeId, TopicId, TopicName, TopicPartition
@@ -39,6 +39,8 @@ class Witness:
         """Up to where what a broker calls committed was compared, in this life of it."""
         self.committed: dict[TopicPartition, list[Committed]] = {}
         self.elections = 0
+        self.on_election: Callable[[NodeId], None] = _nothing
+        """Told of every leader of a watched partition, when it begins to lead."""
 
     def forget(self, node: NodeId) -> None:
         """A broker begins another life."""
@@ -64,6 +66,7 @@ class Witness:
             self._checked[node, name] = 0
             if is_watched:
                 self._has_all(node, partition)
+                self.on_election(node)
         elif self._leaders[reign] != node:
             self._history.complain(f"{name}: {self._leaders[reign]} and {node} both lead in epoch {epoch}")
             self._leaders[reign] = node
@@ -100,3 +103,7 @@ def read(log: Log, start: int, end: int) -> Iterator[Committed]:
                 if start <= record.offset < end:
                     yield Committed(record.offset, header.leader_epoch, record.value or b"")
             offset = header.next_offset
+
+
+def _nothing(_: NodeId) -> None:
+    pass

@@ -4,8 +4,9 @@ After so many events the faults end. Then the clients must finish, every partiti
 in sync, every broker must survive a stop in good order, and the history of the run is judged.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from random import Random
+from types import MappingProxyType
 
 from cordwood.cluster.image import PartitionInfo
 from cordwood.ids import TopicName, TopicPartition
@@ -42,8 +43,16 @@ class ClusterWorld:
     """Everything of one run. Equal seeds, brokers and steps give equal runs."""
 
     def __init__(
-        self, seed: int, *, brokers: int = 3, steps: int = STEPS, echo: Callable[[str], None] | None = None
+        self,
+        seed: int,
+        *,
+        brokers: int = 3,
+        steps: int = STEPS,
+        echo: Callable[[str], None] | None = None,
+        faults: Collection[str] = (),
+        settings: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        """*faults* and *settings*: for a test that wants certain ones."""
         self.seed = seed
         self.steps = steps
         self.brokers = brokers
@@ -53,7 +62,7 @@ class ClusterWorld:
         self._network = Network(self._clock, random)
         self._store = SharedStore(self._clock)
         self.history = History()
-        self._static = _draw_settings(random, brokers)
+        self._static = {**_draw_settings(random, brokers), **settings}
         self._topics = _draw_topics(random, brokers)
         self._partitions = [
             TopicPartition(name, index) for name, (count, _) in self._topics.items() for index in range(count)
@@ -69,7 +78,7 @@ class ClusterWorld:
             self.history,
             addresses=[node.machine.address for node in self.nodes],
         )
-        self._faults = Faults(self._around, self.nodes, self._store)
+        self._faults = Faults(self._around, self.nodes, self._store, self.witness, faults)
         self._draw_clients()
 
     @property
@@ -309,8 +318,8 @@ def _draw_odds(random: Random) -> Odds:
 def _draw_settings(random: Random, brokers: int) -> dict[str, str]:
     return {
         "zookeeper.connect": "store:2181",
-        "zookeeper.session.timeout.ms": str(random.choice((600, 1_500, 4_000))),
-        "replica.lag.time.max.ms": str(random.choice((300, 1_000, 3_000))),
+        "zookeeper.session.timeout.ms": str(random.choice((600, 1_500, 3_000))),
+        "replica.lag.time.max.ms": str(random.choice((250, 500, 2_000))),
         "replica.fetch.wait.max.ms": str(random.choice((20, 100, 250))),
         "replica.fetch.backoff.ms": str(random.choice((50, 200))),
         "replica.fetch.max.bytes": str(random.choice((100, 1_000, 1 << 20))),

@@ -1,0 +1,112 @@
+"""The judge of a simulated cluster can condemn: bugs of replication, planted here, are found by some seed.
+
+Which seed finds a bug depends on everything in a run. When a change makes one of them miss, look for another with
+``python tests/sim/test_sim_cluster_bugs.py``.
+"""
+
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from cordwood.broker.fetcher import Fetcher
+from cordwood.broker.in_sync import InSync
+from cordwood.cluster import election
+from cordwood.cluster.image import NO_LEADER
+from cordwood.cluster.states import Live, State
+from cordwood.ids import NodeId
+from cordwood.partition.partition import Partition
+from cordwood.sim.cluster.world import ClusterWorld
+from cordwood.sim.world import SimulationFailed
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+SEEDS = range(1, 13)
+
+
+def acknowledged_before_followers_have_it(patch: pytest.MonkeyPatch) -> None:
+    def advance(self: Partition, now_ms: int) -> None:
+        if self.leader == self.node and self.log.end_offset > self.high_watermark:
+            self.commit(self.log.end_offset)
+
+    patch.setattr(Partition, "advance", advance)
+
+
+def cut_at_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """As Kafka did before leader epochs: what a follower does not know to be committed it gives up."""
+    follow = Fetcher.follow
+
+    def cut_and_follow(self: Fetcher, partition: Partition) -> None:
+        if partition.log.end_offset > partition.high_watermark:
+            partition._cut(partition.high_watermark, self._broker.now)
+        follow(self, partition)
+
+    patch.setattr(Fetcher, "follow", cut_and_follow)
+
+
+def elected_outside_the_in_sync_replicas(patch: pytest.MonkeyPatch) -> None:
+    def settled(state: State, replicas: tuple[NodeId, ...], live: Live) -> State:
+        isr = election.remaining(state.isr, live)
+        if state.leader in isr and state.leader in live.there:
+            return State(state.leader, state.leader_epoch, isr)
+        leader = next((node for node in replicas if node in live.able), NO_LEADER)
+        return election.led_by(state, leader, (leader,) if leader not in (NO_LEADER, *isr) else isr)
+
+    patch.setattr(election, "settled", settled)
+
+
+def removed_before_it_is_confirmed(patch: pytest.MonkeyPatch) -> None:
+    """A follower that is proposed to leave the in-sync replicas does not count from that moment on."""
+    in_sync = InSync._in_sync
+
+    def count_at_once(
+        self: InSync, partition: Partition, leaving: frozenset[NodeId], joining: dict[NodeId, int]
+    ) -> tuple[NodeId, ...] | None:
+        isr = in_sync(self, partition, leaving, joining)
+        for node in leaving:
+            partition.isr = tuple(other for other in partition.isr if other != node)
+            partition.followers[node].counts = partition.followers[node].joining = False
+        partition.advance(self._broker.now.mono_ms)
+        return isr
+
+    patch.setattr(InSync, "_in_sync", count_at_once)
+
+
+def leader_epochs_are_ignored(patch: pytest.MonkeyPatch) -> None:
+    """Whoever believes to lead serves whoever asks, and neither looks where their logs part."""
+    patch.setattr(Partition, "check_epoch", lambda self, claimed_epoch: None)
+    patch.setattr("cordwood.broker.handlers.fetch._divergence", lambda log, entry: None)
+
+
+def nobody_is_fenced(patch: pytest.MonkeyPatch) -> None:
+    """A broker whose session is over goes on leading, on what it knew."""
+    fence = Partition.fence
+    patch.setattr(Partition, "fence", lambda self, fenced: fence(self, False))
+
+
+BUGS = (
+    acknowledged_before_followers_have_it,
+    cut_at_the_high_watermark,
+    elected_outside_the_in_sync_replicas,
+    removed_before_it_is_confirmed,
+    leader_epochs_are_ignored,
+)
+
+
+def finds(plant: Plant, seed: int) -> str | None:
+    """What is said of a run with a bug, None if it is not seen."""
+    with pytest.MonkeyPatch.context() as patch:
+        plant(patch)
+        try:
+            ClusterWorld(seed).run()
+        except (SimulationFailed, AssertionError) as error:
+            return f"{type(error).__name__}: {error}"
+    return None
+
+
+if __name__ == "__main__":
+    names = sys.argv[1:]
+    for bug in (*BUGS, nobody_is_fenced):
+        if not names or bug.__name__ in names:
+            for number in SEEDS:
+                print(bug.__name__, number, (finds(bug, number) or "nothing").split("\n")[0][:150], flush=True)
