@@ -1,12 +1,14 @@
 """The source's options: Spark's rules, and errors that say what would be right."""
 
 import pickle
+from pathlib import Path
 
 import pytest
 
 from cordwood.client.raw import READ_COMMITTED
 from cordwood.errors import ConfigError
 from cordwood.spark.offsets import EARLIEST, LATEST, AtOffsets, AtTimes, Everywhere
+from cordwood.spark.option_file import hidden, resolved
 from cordwood.spark.option_names import OPTIONS, Use
 from cordwood.spark.options import SourceOptions
 from cordwood.spark.subscription import Assign, Subscribe, SubscribePattern
@@ -247,3 +249,41 @@ def test_headers_are_a_column_if_asked_for() -> None:
 def test_no_two_options_have_the_same_name() -> None:
     names = [option.name.lower() for option in OPTIONS]
     assert len(set(names)) == len(names)
+
+
+# Options in a file
+
+
+def test_a_file_adds_options_that_nobody_sees(tmp_path: Path) -> None:
+    path = tmp_path / "options.json"
+    path.write_text('{"kafka.sasl.password": "hush"}')
+    assert resolved({"subscribe": "t", "OPTIONSFILE": str(path)}) == {"subscribe": "t", "kafka.sasl.password": "hush"}
+    assert resolved({"subscribe": "t"}) == {"subscribe": "t"}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "No such file"),
+        ("{", "can not be read"),
+        ("[1]", "not a JSON object of texts"),
+        ('{"kafka.retries": 1}', "not a JSON object of texts"),
+        ('{"Subscribe": "u"}', "option subscribe is given, and is in optionsFile too"),
+        ('{"optionsFile": "other"}', "names another one"),
+    ],
+)
+def test_a_file_of_options_that_can_not_be_used_says_why(tmp_path: Path, text: str | None, reason: str) -> None:
+    path = tmp_path / "options.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ConfigError, match=reason):
+        resolved({"subscribe": "t", "optionsFile": str(path)})
+
+
+def test_what_is_no_secret_stays_where_it_is(tmp_path: Path) -> None:
+    given = {"kafka.bootstrap.servers": "h:1", "valueFormat": "json", "schema.registry.url": "http://r"}
+    assert hidden(given, str(tmp_path)) == given
+    assert not list(tmp_path.iterdir())
+    found = hidden({**given, "kafka.ssl.key.password": "hush"}, str(tmp_path))
+    assert resolved(found) == {**given, "kafka.ssl.key.password": "hush"}
+    assert "hush" not in str(found)

@@ -212,6 +212,26 @@ def test_records_can_not_reach_into_each_other() -> None:
     assert None not in errors[:3]
 
 
+@pytest.mark.parametrize(
+    "record",
+    [
+        b'{"a":1},"z":2',
+        b'{"a":1},"z":{}',
+        b'{"a":1} , "v":{"a":2}',
+        b'null,"z":"}"',
+        b'{"a":1}}\n{"v":{"a":2}',
+        b'{"a":1}},{"v":{"a":2}',
+        b'"\\",","z":1',
+    ],
+)
+def test_what_follows_a_value_is_an_error_of_its_record_alone(record: bytes) -> None:
+    data = pa.array([b'{"a":7,"b":",}"}'] * 20 + [record] + [b'{"a":8}'] * 20, pa.binary())
+    found = Json(ddl.parse("a BIGINT")).decode(data)
+    assert found.errors is not None
+    assert [number for number, text in enumerate(found.errors.to_pylist()) if text is not None] == [20]
+    assert found.values.to_pylist() == [{"a": 7}] * 20 + [None] + [{"a": 8}] * 20
+
+
 def test_a_string_field_takes_any_json() -> None:
     made = decoder(valueFormat="json", valueSchema="a STRING")
     values, errors = decoded(made, *[b'{"a":{"b":[1,2]}}', b'{"a":1}', b'{"a":"x"}'] * 20)

@@ -1,9 +1,11 @@
 """Topics as views and tables: what they show, and when."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +51,21 @@ def test_views_show_what_is_in_the_topics_each_time(
     put(kafka, compacted, ("b", "5"))
     assert shown(spark.sql(query)) == [("a", "1"), ("b", "2"), ("c", "4")]
     assert shown(spark.table(quoted("v_" + compacted))) == [("a", "3"), ("b", "5")]
+
+
+def test_what_may_be_secret_is_in_no_views_text(spark: SparkSession, broker: Broker, kafka: Kafka, name: str) -> None:
+    kafka.make(name)
+    put(kafka, name, ("a", "1"))
+    secrets = {"kafka.sasl.password": "hush-hush", "schema.registry.basic.auth.user.info": "me:hush-hush"}
+    (view,) = attach(spark, broker.bootstrap, topics=name, options={**secrets, "kafka.client.id": "me"})
+    assert shown(spark.table(quoted(view))) == [("a", "1")]
+    catalog = spark._jsparkSession.sessionState().catalog()
+    text = catalog.getRawTempView(view).get().tableMeta().viewText().get()
+    plan = spark.sql(f"EXPLAIN EXTENDED SELECT * FROM {quoted(view)}").collect()
+    assert "hush" not in text + str(plan)
+    (path,) = re.findall(r"'optionsFile' = '([^']*)'", text)
+    assert Path(path).stat().st_mode & 0o077 == 0
+    assert Path(path).parent.stat().st_mode & 0o077 == 0
 
 
 def test_a_view_has_typed_values(spark: SparkSession, broker: Broker, kafka: Kafka, name: str) -> None:

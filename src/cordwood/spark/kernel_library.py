@@ -17,10 +17,10 @@ from typing import Final
 import llvmlite
 import llvmlite.binding as llvm
 
-from . import kernel_cache, kernels, kernels_write, machine
+from . import kernel_cache, kernels, kernels_json, kernels_write, machine
 from .machine import Kernel, Native, native
 
-MODULES: Final = (kernels, kernels_write)
+MODULES: Final = (kernels, kernels_json, kernels_write)
 _HASH_BYTES: Final = 32
 
 

@@ -1,8 +1,8 @@
 """Compiled loops, called without the compiler.
 
-``kernels.py`` and ``kernels_write.py`` hold loops as plain Python. A ``Kernel`` among them is called as machine code:
-numba makes that once on a machine, all kernels together (`kernel_build.py`), and keeps it in a file. Every process
-after that only loads the file, which takes a twentieth of what numba takes to load.
+``kernels.py``, ``kernels_json.py`` and ``kernels_write.py`` hold loops as plain Python. A ``Kernel`` among them is
+called as machine code: numba makes that once on a machine, all kernels together (`kernel_build.py`), and keeps it in a
+file. Every process after that only loads the file, which takes a twentieth of what numba takes to load.
 
 A kernel takes whole numbers and arrays of the kinds in ``ARRAYS``, and returns a whole number. What is called is what
 numba compiles for its own use: each array comes as (owner, owner, items, item size, address, shape…, strides…), the

@@ -67,12 +67,13 @@ SOURCE: Final = (
     Option("direct", Use.READ, "auto: read the broker's segment files where a task can see them; never"),
 )
 VALUES: Final = tuple(Option(name, Use.READ, text) for name, text in VALUE_OPTIONS.items())
+ANY: Final = (Option("optionsFile", Use.ALL, "a file with more options, as JSON, for what nobody else may see"),)
 SINK: Final = (
     Option("topic", Use.WRITE, "the topic to write to; without it, the column topic says so for each row"),
     Option("checkpointLocation", Use.WRITE, "Spark's own: where a stream keeps how far it is"),
     Option("queryName", Use.WRITE, "Spark's own: what a stream is called"),
 )
-OPTIONS: Final = (*SOURCE, *VALUES, *SINK)
+OPTIONS: Final = (*SOURCE, *VALUES, *ANY, *SINK)
 
 _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
 _HINTS: Final = {

@@ -75,25 +75,29 @@ class CordwoodSource(DataSource):
         return StreamReader(options)
 
     def _options(self, use: "Use", schema: StructType | None = None) -> "SourceOptions":
+        from .option_file import resolved
         from .options import SourceOptions
         from .values.settings import ValueSettings
 
-        options = SourceOptions.of(self.options, use)
-        if not ValueSettings.of(self.options).can_fail:
+        given = resolved(self.options)
+        options = SourceOptions.of(given, use)
+        if not ValueSettings.of(given).can_fail:
             return options
         from . import typed
 
-        return replace(options, values=typed.decoder_of(self.options, options, schema))
+        return replace(options, values=typed.decoder_of(given, options, schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from .option_file import resolved
         from .sink import batch_sink
 
-        return batch_sink(self.options, schema, overwrite=overwrite)
+        return batch_sink(resolved(self.options), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from .option_file import resolved
         from .sink import stream_sink
 
-        return stream_sink(self.options, schema, overwrite=overwrite)
+        return stream_sink(resolved(self.options), schema, overwrite=overwrite)
 
 
 def spark_schema(options: "SourceOptions") -> StructType:

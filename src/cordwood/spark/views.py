@@ -3,7 +3,8 @@
 A view has to show new records each time that it is asked, but Spark plans a DataFrame of a Python source once and keeps
 the plan. What it plans anew for each query is the text of a view. So a view's text reads a table of the catalog, which
 has the source's columns and no records of its own, with the options of the topic. Those tables are in a database of
-their own, in a temporary directory. The options are part of the text: whoever may use the session can read them.
+their own, in a temporary directory. The options are part of the text, which whoever uses the session can read; so
+those that may be secrets are in a file of that directory, which only this user can read.
 """
 
 import json
@@ -14,6 +15,8 @@ import zlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
+from urllib.parse import urlparse
+from urllib.request import url2pathname
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
@@ -21,6 +24,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from cordwood.client.raw import RawClient, RawError
 from cordwood.errors import ConfigError
 
+from .option_file import hidden
 from .sink_options import PREFIX, raw_settings
 from .subscription import INTERNAL
 from .values import ValueSettings
@@ -199,13 +203,13 @@ class _Base:
 
     def __init__(self, spark: SparkSession, options: Mapping[str, str]) -> None:
         self._spark = spark
-        self._options = options
         self._is_typed = ValueSettings.of(options).can_fail
         self._table_of_all: str | None = None
         """Without types, all topics have the same columns."""
         if not spark.catalog.databaseExists(DATABASE):
             place = tempfile.mkdtemp(prefix="cordwood-topics-")
             spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE} LOCATION {_text(place)}")
+        self._options = hidden(options, url2pathname(urlparse(spark.catalog.getDatabase(DATABASE).locationUri).path))
 
     def query(self, topic: str) -> str:
         """All records of a topic."""

@@ -1,16 +1,19 @@
 """JSON values: many records in one call of Arrow's reader, the ones it does not take one by one.
 
-Each record is put into an object of its own, ``{"v":…}``, with a newline after it. No JSON string has a newline in it,
-and no value can go on after ``}`` without a comma, so no record can reach into the next one; and if there are as many
-rows as records, then each record is one row.
+Each record is put into an object of its own, ``{"v":…}``, with a newline after it. A record that has a comma or a
+closing bracket outside of its value is found before, so none can add another field to the object or reach into the next
+one; and if there are as many rows as records, then each record is one row.
 """
 
 import re
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
+
+from cordwood.spark import kernels_json
 
 from .formats import BadValue, Decoded
 from .json_records import converter, loads
@@ -82,6 +85,9 @@ class Json:
             ArrowInvalid: at least one of the records is not as it should be.
         """
         records.cast(pa.string())  # Arrow's reader does not look whether text is UTF-8
+        bad = _not_one_value(records)
+        if bad >= 0:
+            raise pa.ArrowInvalid(f"a value, and more, in row {bad}")
         lines = joined(records)
         table = pj.read_json(
             pa.BufferReader(lines),
@@ -106,6 +112,12 @@ class Json:
                 values.append(None)
                 errors.append(str(reason))
         return Decoded(pa.array(values, self.type), pa.array(errors, pa.string()) if any(errors) else None)
+
+
+def _not_one_value(records: pa.Array) -> int:
+    _, ends, data = records.buffers()
+    used = np.frombuffer(ends, np.int32)[records.offset : records.offset + len(records) + 1]
+    return kernels_json.not_one_value(np.frombuffer(data or b"", np.uint8), used, len(records))
 
 
 def joined(records: pa.Array) -> bytes:

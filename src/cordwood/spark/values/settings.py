@@ -1,7 +1,7 @@
 """The options of typed values: their names, what they may be, and what belongs together."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final, Self
 
@@ -36,7 +36,7 @@ class ValueSettings:
     message_name: str | None = None
     registry_url: str | None = None
     registry_subject: str | None = None
-    registry_user: str | None = None
+    registry_user: str | None = field(default=None, repr=False)
     sample_records: int = SAMPLE_RECORDS
     dead_letter_topic: str | None = None
 

@@ -1,0 +1,40 @@
+"""A compiled loop over JSON records, for what Arrow's reader can not be asked."""
+
+from .machine import Bytes, Kernel, SmallInts
+
+_QUOTE = 0x22
+_BACKSLASH = 0x5C
+_COMMA = 0x2C
+_OPENING = (0x5B, 0x7B)
+_CLOSING = (0x5D, 0x7D)
+
+
+@Kernel
+def not_one_value(data: Bytes, ends: SmallInts, count: int) -> int:
+    """The number of the first record that has a comma, or a bracket that closes, outside of its value; -1 if none has.
+
+    Any other record, if it is JSON in some place where a value can be, is one value. *ends* has one entry more than
+    there are records.
+    """
+    for number in range(count):
+        depth, in_text, escaped = 0, False, False
+        for at in range(ends[number], ends[number + 1]):
+            byte = data[at]
+            if in_text:
+                if escaped:
+                    escaped = False
+                elif byte == _BACKSLASH:
+                    escaped = True
+                elif byte == _QUOTE:
+                    in_text = False
+            elif byte == _QUOTE:
+                in_text = True
+            elif byte in _OPENING:
+                depth += 1
+            elif byte in _CLOSING:
+                depth -= 1
+                if depth < 0:
+                    return number
+            elif byte == _COMMA and depth == 0:
+                return number
+    return -1
