@@ -31,7 +31,15 @@ Kind = Callable[[], None]
 class Faults:
     """One after the other, as long as it lasts."""
 
-    def __init__(self, around: Surroundings, nodes: Sequence[SimNode], store: SharedStore, witness: Witness) -> None:
+    def __init__(
+        self,
+        around: Surroundings,
+        nodes: Sequence[SimNode],
+        store: SharedStore,
+        witness: Witness,
+        only: Collection[str] = (),
+    ) -> None:
+        """*only*: the names of the faults that may happen, if it is not to be all of them."""
         self._around = around
         self._witness = witness
         self._nodes = nodes
