@@ -12,14 +12,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cordwood.cli.demo_orders import make_orders
-from cordwood.cli.demo_spark import sums
+from cordwood.cli.demo_spark import produce_customers, show_outcome
 from cordwood.cli.main import main
+from cordwood.client.connect import ClientError, Cluster
 from cordwood.spark.pipelines import journal
 from cordwood.spark.pipelines.journal import BYTES_MAX, Entry, Journal, Tail, read
 from cordwood.spark.pipelines.project import Project
 from cordwood.spark.pipelines.reasons import LENGTH_MAX, flow_failure, reason
-from cordwood.spark.pipelines.status import status_of
-from cordwood.testing import Broker
+from cordwood.spark.pipelines.status import Status, status_of
 from spark.spark_topics import Kafka
 from support.waiting import eventually
 
@@ -214,34 +214,43 @@ def _table(project: Project, name: str) -> Mapping[str, int]:
     return {column: sum(row[column] for row in rows) for column in ("cents", "orders")}
 
 
-def test_the_demos_job_finds_what_it_should(
-    spark: SparkSession, broker: Broker, kafka: Kafka, name: str, tmp_path: Path
+def test_the_demos_job_finds_what_it_should_and_shows_it(
+    spark: SparkSession, kafka: Kafka, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from pyarrow import parquet
-
-    from cordwood.spark.example.job import LATENESS_MS, Job
+    from cordwood.spark.example.job import Job
     from cordwood.spark.example.main import run
+    from cordwood.spark.pipelines.recorder import Recorder
 
     topics = {which: f"{name}-{which}" for which in ("orders", "customers", "revenue")}
-    job = Job(broker.bootstrap, str(tmp_path), **topics, group=name, batch_records=150)
-    made = make_orders(400, end_ms=1_700_000_000_000)
+    job = Job(kafka.bootstrap, str(tmp_path), **topics, group=name, batch_records=150)
+    orders, cluster = make_orders(400, end_ms=1_700_000_000_000), Cluster(kafka.bootstrap)
     kafka.make(job.orders, 1)
-    kafka.make(job.customers, 1, cleanup_policy="compact")
-    kafka.make(job.revenue, 1)
-    producer, cities = kafka.producer("none"), {}
-    for order in made:
+    producer = kafka.producer("none")
+    for order in orders:
         producer.produce(job.orders, order.as_json(), order.customer, timestamp=order.time_ms)
-        for city in ("Ghent", "Porto") if order.number % 3 else ("Graz",):  # who has two, has moved
-            cities[order.customer] = city
-            producer.produce(job.customers, json.dumps({"name": "x", "city": city}), order.customer)
     assert producer.flush(30) == 0
+    cities = produce_customers(cluster, job, orders[-1].time_ms)
 
+    recorder = Recorder(Journal(job.journal), tmp_path)
+    spark.streams.addListener(recorder)
     run(job, spark)
+    status, tail = Status(), Tail(job.journal)
 
-    rows = [json.loads(record.value or b"") for record in kafka.read(job.revenue)]
-    found = {(row["city"], row["start_ms"]): (row["orders"], row["cents"]) for row in rows}
-    assert found == sums(made, cities, closed_before_ms=made[-1].time_ms - LATENESS_MS)
-    assert len(rows) == len(found) > 10
-    numbers = parquet.read_table(job.table, columns=["order"]).column("order").to_pylist()
-    assert sorted(numbers) == [order.number for order in made]
+    def is_told() -> bool:
+        for entry in tail.new():
+            status.take(entry)
+        return [status.flows[flow].rows for flow in sorted(status.flows)] == [400, 400]
+
+    eventually(_at_leisure(is_told), what="Spark's listener")
+    spark.streams.removeListener(recorder)
+    show_outcome(cluster, job, orders, cities, status, str(tmp_path / "plot.png"))
+    shown = capsys.readouterr().out
+    assert "A stream put all orders into a Parquet table: 3 batches" in shown
+    assert "Every sum is right, and every order is in the Parquet table once." in shown
+    assert (tmp_path / "plot.png").stat().st_size > 1000
     assert kafka.committed(job.group, job.orders) == {0: 400}
+    # It would have noticed if something were missing.
+    with pytest.raises(ClientError, match="other sums"):
+        show_outcome(cluster, job, orders, dict.fromkeys(cities, "Graz"), status, None)
+    with pytest.raises(ClientError, match="400 of 399 orders"):
+        show_outcome(cluster, job, orders[:-1], cities, status, None)

@@ -51,8 +51,18 @@ def show_job(cluster: Cluster, orders: Sequence[Order], directory: str, plot: st
     """The whole act."""
     os.mkdir(directory)
     job = Job(cluster.bootstrap, directory, batch_records=len(orders) // BATCHES + PARTITIONS)
-    cities = _produce_customers(cluster, job, orders[-1].time_ms)
-    status = _run(job)
+    cities = produce_customers(cluster, job, orders[-1].time_ms)
+    show_outcome(cluster, job, orders, cities, _run(job), plot)
+
+
+def show_outcome(
+    cluster: Cluster, job: Job, orders: Sequence[Order], cities: Mapping[str, str], status: Status, plot: str | None
+) -> None:
+    """What the job has done, compared with what it should have.
+
+    Raises:
+        ClientError: it is something else.
+    """
     _show_flows(status, len(orders))
     rows = _read(cluster, job.revenue)
     expected = sums(orders, cities, closed_before_ms=orders[-1].time_ms - LATENESS_MS)
@@ -69,7 +79,7 @@ def show_job(cluster: Cluster, orders: Sequence[Order], directory: str, plot: st
         print(f"\nThe plot is in {plot}.")
 
 
-def _produce_customers(cluster: Cluster, job: Job, time_ms: int) -> dict[str, str]:
+def produce_customers(cluster: Cluster, job: Job, time_ms: int) -> dict[str, str]:
     """Fill the compacted topic; where each customer lives in the end."""
     create_topic(cluster, job.customers, 2, {"cleanup.policy": "compact"})
     create_topic(cluster, job.revenue, 1)
