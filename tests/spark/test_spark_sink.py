@@ -283,10 +283,13 @@ def test_a_stream_is_written_and_goes_on_from_its_checkpoint(
             .writeStream.format("cordwood")
             .option("kafka.bootstrap.servers", broker.bootstrap)
             .option("topic", name + "-out")
+            .option("includeHeaders", "true")  # as jobs have it that wrote with Spark's own connector
             .option("checkpointLocation", str(tmp_path))
+            .queryName("named by the user")
             .trigger(availableNow=True)
             .start()
         )
+        assert query.name == "named by the user"
         query.awaitTermination()
 
     for part in ((b"a", b"b"), (b"c",)):

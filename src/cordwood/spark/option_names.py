@@ -51,7 +51,7 @@ SOURCE: Final = (
     Option("endingOffsetsByTimestamp", Use.BATCH, 'the same for each partition: {"orders":{"0":1700000000000}}'),
     Option("endingOffsets", Use.BATCH, 'latest, or {"orders":{"0":50,"1":-1}}; the offset itself is not read'),
     Option("failOnDataLoss", Use.READ, "true: stop when records were deleted unread; false: say so and go on"),
-    Option("includeHeaders", Use.READ, "true: a column with the records' headers"),
+    Option("includeHeaders", Use.ALL, "true: a column with the records' headers; without effect in writing"),
     Option("minPartitions", Use.READ, "at least about so many tasks"),
     Option("maxRecordsPerPartition", Use.READ, "at most so many offsets for a task"),
     Option("maxOffsetsPerTrigger", Use.READ, "at most so many offsets in a micro-batch; without effect in a batch"),
