@@ -1,4 +1,4 @@
-"""One ZooKeeper ensemble for all tests of clusters, and a cluster for those of each module.
+"""Two clusters for all tests: a plain one on a ZooKeeper ensemble, and one whose wires can be cut. Who breaks, mends.
 
 To try the tests themselves on Apache Kafka: CLUSTER_TESTS_KAFKA=1. It has no ZooKeeper, so tests that touch ZooKeeper
 or the wires are left out there.
@@ -14,17 +14,19 @@ from cluster.cordwood_nodes import cordwood_nodes
 from cluster.harness import Cluster
 from cluster.network import Network
 from cluster.recorder import Recorder
-from cordwood.run.zookeeper_server import Ensemble
+from cordwood.run.zookeeper_server import Ensemble, ZooKeeperServer
 
 TRIED_ON_KAFKA = bool(os.environ.get("CLUSTER_TESTS_KAFKA"))
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever wants the ensemble runs where it is, one after the other."""
+    """Whoever uses a cluster runs where it is, one after the other."""
     here = Path(__file__).parent
     for item in items:
-        if here in item.path.parents and "ensemble" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("cluster"))
+        if here in item.path.parents:
+            for cluster in {"plain_cluster", "wired_cluster"} & {*getattr(item, "fixturenames", ())}:
+                item.add_marker(pytest.mark.xdist_group(cluster))
 
 
 @pytest.fixture(scope="session")
@@ -36,12 +38,7 @@ def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
         yield ensemble
 
 
-@pytest.fixture(scope="module")
-def keepers(ensemble: Ensemble) -> list[int]:
-    return [server.port for server in ensemble.servers]
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def plain_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three brokers without anything in between."""
     directory = tmp_path_factory.mktemp("brokers")
@@ -50,8 +47,9 @@ def plain_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 
         cluster = Cluster(kafka_nodes(directory))
     else:
-        keepers: list[int] = request.getfixturevalue("keepers")
-        cluster = Cluster(cordwood_nodes(directory, keepers=keepers, chroot=f"/{request.module.__name__}"))
+        ensemble: Ensemble = request.getfixturevalue("ensemble")
+        keepers = [server.port for server in ensemble.servers]
+        cluster = Cluster(cordwood_nodes(directory, keepers=keepers, chroot="/plain"))
     yield from _running(cluster)
 
 
@@ -63,14 +61,14 @@ def network() -> Iterator[Network]:
 
 
 @pytest.fixture(scope="module")
-def wired_cluster(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, keepers: list[int], network: Network
-) -> Iterator[Cluster]:
-    """Three brokers whose wires can be cut."""
-    nodes = cordwood_nodes(
-        tmp_path_factory.mktemp("brokers"), keepers=keepers, chroot=f"/{request.module.__name__}", network=network
-    )
-    yield from _running(Cluster(nodes))
+def wired_cluster(tmp_path_factory: pytest.TempPathFactory, network: Network) -> Iterator[Cluster]:
+    """Three brokers whose wires can be cut, on a ZooKeeper of their own."""
+    if TRIED_ON_KAFKA:
+        pytest.skip("Apache Kafka's wires are not cut here")
+    directory = tmp_path_factory.mktemp("wired")
+    with ZooKeeperServer(directory / "zookeeper", force_sync=False) as keeper:
+        nodes = cordwood_nodes(directory, keepers=[keeper.port], chroot="/wired", network=network)
+        yield from _running(Cluster(nodes))
 
 
 def _running(cluster: Cluster) -> Iterator[Cluster]:

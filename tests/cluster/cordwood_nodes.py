@@ -90,6 +90,9 @@ class CordwoodNode:
     def last_words(self) -> str:
         return "\n".join(self._process.log[-60:])
 
+    def all_words(self) -> str:
+        return self._process.log_text()
+
 
 def cordwood_nodes(
     directory: Path,

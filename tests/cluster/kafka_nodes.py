@@ -70,7 +70,10 @@ class KafkaNode:
             self.kill()
 
     def last_words(self) -> str:
-        return self._log.read_text(errors="replace")[-2000:] if self._log.exists() else ""
+        return self.all_words()[-2000:]
+
+    def all_words(self) -> str:
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
 
 
 def kafka_nodes(directory: Path, count: int = 3) -> list[KafkaNode]:

@@ -218,7 +218,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         recorder = Recorder(directory / "history.jsonl")
         stack.callback(recorder.close)
         stage = stack.enter_context(_stage(directory, random.Random(seed)))
-        history = _torture(stage, recorder, options.faults, options.minutes * 60)
+        try:
+            history = _torture(stage, recorder, options.faults, options.minutes * 60)
+        except BaseException:
+            _explain(stage, directory)
+            raise
     print(f"{checker.summary(history)}: nothing is wrong")
     return 0
 
@@ -246,6 +250,7 @@ def _torture(stage: Stage, recorder: Recorder, names: Sequence[str], duration_s:
         while time.monotonic() < start_s + duration_s:
             name = stage.chance.choice(names)
             begin_s, before = time.monotonic(), workload.acknowledged
+            print(f"{begin_s - start_s:6.1f} s  {name}", end="", flush=True)
             fault = FAULTS[name](stage)
             next(fault)
             pause.wait(stage.chance.uniform(*FAULT_S))
@@ -257,11 +262,27 @@ def _torture(stage: Stage, recorder: Recorder, names: Sequence[str], duration_s:
             pause.wait(stage.chance.uniform(*REST_S))
             done[name] += 1
             took_s, gained = time.monotonic() - begin_s, workload.acknowledged - before
-            print(f"{begin_s - start_s:6.1f} s  {name}: {gained} records in {took_s:.1f} s", flush=True)
+            print(f": {gained} records in {took_s:.1f} s", flush=True)
             assert not workload.idempotent.errors, workload.idempotent.errors[:5]
         print(f"faults: {dict(sorted(done.items()))}", flush=True)
         cluster.settle(workload, topic)
         return cluster.judge(recorder, topic)
+
+
+def _explain(stage: Stage, directory: Path) -> None:
+    """What every broker thinks, and all that it wrote."""
+    print("\nit went wrong; what the brokers know:")
+    for number, node in stage.cluster.nodes.items():
+        found = stage.cluster.view(number, stage.topic) if number in stage.cluster.awake() else None
+        if found is None:
+            print(f"broker {number} says nothing")
+        else:
+            known = [broker.node_id for broker in found.brokers]
+            print(f"broker {number}: controller {found.controller_id}, brokers {known}")
+            for state in found.topics[0].partitions:
+                print(f"  {state.partition_index}: {state.leader_id} ({state.leader_epoch}), ISR {state.isr_nodes}")
+        (directory / f"broker-{number}.log").write_text(node.all_words())
+    print(f"what they wrote is in {directory}", flush=True)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -5,6 +5,7 @@ and a number.
 """
 
 import logging
+import os
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,14 @@ COMMIT_EVERY = 50
 SILENT = logging.getLogger("cluster.librdkafka")
 SILENT.addHandler(logging.NullHandler())
 SILENT.propagate = False
+DEBUG: dict[str, str] = {}
+"""Contexts of librdkafka that writers tell of, for whoever looks for the reason of a failure."""
+if asked := os.environ.get("CLUSTER_TESTS_DEBUG"):  # FILE:CONTEXT,CONTEXT such as /tmp/writers.log:eos,msg
+    _file = logging.FileHandler(asked.partition(":")[0])
+    _file.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    SILENT.addHandler(_file)
+    SILENT.setLevel(logging.DEBUG)
+    DEBUG = {"debug": asked.partition(":")[2]}
 
 Settings = Mapping[str, str | int | float | bool]
 
@@ -36,6 +45,8 @@ QUICK: Settings = {
     "topic.metadata.refresh.fast.interval.ms": 50,
     "topic.metadata.refresh.interval.ms": 2_000,
     "socket.connection.setup.timeout.ms": 3_000,
+    # Else a client whose only connection is to a broker that hangs asks nobody else for a minute.
+    "socket.timeout.ms": 4_000,
 }
 
 
@@ -92,7 +103,7 @@ class Writer:
                 "max.in.flight.requests.per.connection": 1,
             }
         fixed = {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 1, "client.id": name, "logger": SILENT}
-        self._producer = Producer({**fixed, **QUICK, **settings})
+        self._producer = Producer({**fixed, **QUICK, **settings, **DEBUG})
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         recorder.producer(name, repeats=not idempotent)
         self._thread.start()

@@ -99,7 +99,7 @@ class Job:
         changes = {p: target for p, target in targets.items() if target != current[p]}
         if not changes and not under_way:
             print(f"{self._topic} has its replicas there already")
-            return 0
+            return self._finish()
         if throttle is not None:
             self._throttle.set(throttle, {p: self._source(p, under_way) for p in targets}, targets)
         if changes:
