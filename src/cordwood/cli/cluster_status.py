@@ -6,7 +6,7 @@ import json
 from cordwood.client.connect import Cluster
 from cordwood.client.health import Health, Partition, Trouble, read_health
 
-from .options import add_cluster_options, pairs
+from .options import add_cluster_options, pairs, raw_settings
 from .table import print_table
 
 SHOWN_MAX = 20
@@ -20,7 +20,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    health = read_health(Cluster(arguments.bootstrap, pairs("-X", arguments.properties)).admin())
+    admin = Cluster(arguments.bootstrap, pairs("-X", arguments.properties)).admin()
+    health = read_health(admin, raw_settings(arguments))
     if arguments.json:
         print(json.dumps(_as_json(health), ensure_ascii=False))
     else:

@@ -5,10 +5,14 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType, TopicMetadata
 
-from .connect import ANSWER_TIMEOUT_S, ClientError, all_topics, cause, error_of, sentence
+from cordwood.wire.messages import DescribeClusterRequest, DescribeClusterResponse
+
+from .connect import ANSWER_TIMEOUT_S, all_topics, error_of
+from .raw_cluster import Cluster, raise_for
+from .raw_connection import shown
+from .raw_settings import RawSettings
 
 CONFIGS_AT_ONCE = 200
 MIN_ISR = "min.insync.replicas"
@@ -64,29 +68,39 @@ class Health:
         return [partition for partition in self.partitions if trouble in partition.troubles]
 
 
-def read_health(admin: AdminClient) -> Health:
+def read_health(admin: AdminClient, settings: RawSettings) -> Health:
     """Ask for everything.
 
     Raises:
-        ClientError: the cluster did not answer.
+        ClientError, RawError: the cluster did not answer.
     """
-    try:
-        described = admin.describe_cluster(request_timeout=ANSWER_TIMEOUT_S).result()
-    except KafkaException as exception:
-        raise ClientError(sentence(cause(exception))) from None
+    described = _describe(settings)
     topics = all_topics(admin)
     needed = min_isrs(admin, topics)
-    found = [
-        partition for name, topic in sorted(topics.items()) for partition in judged(name, topic, needed.get(name, 1))
-    ]
-    addresses = {node.id: (_address(node.host, node.port), node.rack) for node in described.nodes}
+    found = [p for name, topic in sorted(topics.items()) for p in judged(name, topic, needed.get(name, 1))]
+    addresses = {broker.broker_id: (shown((broker.host, broker.port)), broker.rack) for broker in described.brokers}
     return Health(
-        cluster_id=described.cluster_id or "",
-        controller=described.controller.id if described.controller is not None else None,
+        cluster_id=described.cluster_id,
+        controller=described.controller_id if described.controller_id >= 0 else None,
         brokers=_brokers(addresses, found),
         topics=len(topics),
         partitions=found,
     )
+
+
+def _describe(settings: RawSettings) -> DescribeClusterResponse:
+    """DescribeCluster and not Metadata, where a broker may be named that has just gone."""
+    cluster = Cluster(settings)
+
+    def attempt() -> DescribeClusterResponse:
+        answer = cluster.any_connection().ask(DescribeClusterRequest(), DescribeClusterResponse)
+        raise_for("the cluster can not be described", answer.error_code, answer.error_message)
+        return answer
+
+    try:
+        return cluster.retrying("the cluster can not be described", attempt)
+    finally:
+        cluster.close()
 
 
 def judged(name: str, topic: TopicMetadata, min_isr: int) -> list[Partition]:
@@ -129,7 +143,3 @@ def _brokers(addresses: Mapping[int, tuple[str, str | None]], partitions: Sequen
         )
         for number in known
     ]
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
