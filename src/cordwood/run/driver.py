@@ -71,6 +71,7 @@ class Driver:
         self._links: dict[LinkId, PeerLink] = {}
         self._connection_count = 0
         self._listeners: dict[str, socket.socket] = {}
+        self._accepting = False
         self._timers = broker.timers
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = NEVER
@@ -89,9 +90,15 @@ class Driver:
     # ------------------------------------------------------------------ start and end
 
     def start(self, listeners: Mapping[str, socket.socket]) -> None:
-        """Begin, with the listening sockets by the names of their listeners."""
-        self._act(self._broker.start, now())
+        """Begin, with the listening sockets by the names of their listeners.
+
+        Who connects before this broker is one of its cluster waits: it would be told of a cluster without brokers.
+        """
         self._listeners = dict(listeners)
+        self._act(self._broker.start, now())
+
+    def _begin_to_accept(self) -> None:
+        self._accepting = True
         for name, listener in self._listeners.items():
             listener.setblocking(False)
             self._loop.add_reader(listener.fileno(), self._accept, name, listener)
@@ -100,6 +107,7 @@ class Driver:
         """Let others take over, take no more requests, bring everything to the disk, close."""
         await self._hand_over()
         self._stopping.set()
+        self._accepting = True  # or never again
         for listener in self._listeners.values():
             self._loop.remove_reader(listener.fileno())
             listener.close()
@@ -242,6 +250,8 @@ class Driver:
             self._fail(error)
             return
         self._execute(effects)
+        if not (self._accepting or self._broker.membership.fenced):
+            self._begin_to_accept()
 
     def _fail(self, error: Exception) -> None:
         if self.failure is None:
