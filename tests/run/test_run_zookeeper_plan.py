@@ -87,7 +87,9 @@ def carry_out(planner: Planner, zookeeper: StrictZooKeeper, operations: Sequence
 PATHS = st.sampled_from(["/a", "/a/b", "/a/b/c", "/a/b/d", "/a/e/f", "/ab", "/a/b/c/g"])
 RIGHT, WRONG = "right", "wrong"
 STEP = st.tuples(
-    st.sampled_from(["create", "set", "delete", "check"]), PATHS, st.sampled_from([None, RIGHT, RIGHT, WRONG])
+    st.sampled_from(["create", "create", "create", "set", "delete", "check"]),
+    PATHS,
+    st.sampled_from([None, None, None, RIGHT, RIGHT, WRONG]),
 )
 
 
@@ -170,6 +172,22 @@ def test_a_node_below_one_that_is_set_in_the_same_multi_finds_its_parents() -> N
     carry_out(planner, zookeeper, [Create("/t", b""), Create("/t/p/0", b"")])
     change = carry_out(Planner(), zookeeper, [Set("/t", b"two", 0), Create("/t/p/1", b"")])
     assert [node.path for node in change.nodes] == ["/t", "/t/p/1"]
+
+
+def test_a_node_and_then_its_parent_may_be_deleted_in_one_multi() -> None:
+    planner, zookeeper = Planner(), StrictZooKeeper()
+    carry_out(planner, zookeeper, [Create("/t", b""), Create("/t/p/0", b""), Create("/t/p/1", b"")])
+    change = carry_out(planner, zookeeper, [Delete("/t/p/0"), Create("/t/p/2", b""), Delete("/t")])
+    assert change == MetadataChange([], ["/t/p/0", "/t"])
+    assert zookeeper.nodes == {}
+
+
+def test_parents_that_others_have_deleted_are_made_again() -> None:
+    planner, zookeeper = Planner(), StrictZooKeeper()
+    carry_out(planner, zookeeper, [Create("/t", b""), Create("/t/p/0", b"")])
+    carry_out(Planner(), zookeeper, [Delete("/t")])
+    carry_out(planner, zookeeper, [Create("/t/p/1", b"")])
+    assert list(zookeeper.explicit) == ["/t/p/1"]
 
 
 def test_the_estimate_of_a_requests_size_is_not_too_small() -> None:

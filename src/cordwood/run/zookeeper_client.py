@@ -15,6 +15,7 @@ Methods that ask the server are called from one thread. They raise ``StorageErro
 """
 
 import logging
+import socket
 import struct
 import threading
 import time
@@ -61,6 +62,7 @@ FRAME_BYTES_MAX: Final = 64 << 20
 SESSION_MS_MAX: Final = 3_600_000
 READS_MAX: Final = 1_000
 """In one request. An answer then has some 200 kB."""
+GOODBYE_S: Final = 2.0
 RETRY_S_MIN: Final = 0.05
 RETRY_S_MAX: Final = 0.5
 _MULTI_READ: Final = 22
@@ -168,7 +170,16 @@ class ZooKeeperClient:
         self._kazoo.start_async()
 
     def stop(self) -> None:
-        """End the session: at once if we are connected. It may take a while if not."""
+        """End the session: at once if we are connected, and soon even if the server does not say good-bye."""
+        self.abandon()
+        stopping = threading.Thread(target=self._stop, name="cordwood-zookeeper-stop", daemon=True)
+        stopping.start()
+        stopping.join(GOODBYE_S)
+        if stopping.is_alive():
+            self._connection.hang_up()
+            stopping.join(GOODBYE_S)
+
+    def _stop(self) -> None:
         try:
             self._kazoo.stop()
             self._kazoo.close()
@@ -481,6 +492,13 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
             self.logger.error("kazoo gives up: %r", error)
         finally:
             self._on_end()
+
+    def hang_up(self) -> None:
+        """Any thread may call it."""
+        sock = self._socket
+        if sock is not None:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
 
     def _submit(self, request: Any, timeout: float, xid: int | None = None) -> None:  # noqa: ANN401
         (self._pings_sent_s if xid == PING_XID else self._requests_sent_s).append(time.monotonic())
