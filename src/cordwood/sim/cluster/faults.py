@@ -17,7 +17,7 @@ from cordwood.sim.cluster.node import SimNode, Way
 from cordwood.sim.cluster.witness import Witness
 from cordwood.sim.shared_store import HOST, SharedStore
 
-PAUSE_MAX_MS = 500
+PAUSES_MAX_MS = 400, 1_000, 2_500
 DISK_CHANGES_MAX = 20
 WALL_SHIFT_MAX_MS = 600_000
 RESTART_MAX_MS = 2_500
@@ -38,6 +38,7 @@ class Faults:
         store: SharedStore,
         witness: Witness,
         only: Collection[str] = (),
+        pause_max_ms: int | None = None,
     ) -> None:
         """*only*: the names of the faults that may happen, if it is not to be all of them."""
         self._around = around
@@ -45,6 +46,8 @@ class Faults:
         self._nodes = nodes
         self._store = store
         self._random: Random = around.random
+        self._pause_max_ms = pause_max_ms or self._random.choice(PAUSES_MAX_MS)
+        """Between two faults. Some troubles last long: with short pauses there are always several."""
         self._is_on = True
         self._loss: tuple[SimNode, Way] | None = None
         """What waits until it can be borne."""
@@ -107,7 +110,7 @@ class Faults:
                 node.start_in(RESTART_MAX_MS)
 
     def _plan(self) -> None:
-        self._around.clock.after(self._random.randint(1, PAUSE_MAX_MS), "fate", self._strike)
+        self._around.clock.after(self._random.randint(1, self._pause_max_ms), "fate", self._strike)
 
     def _strike(self) -> None:
         if not self._is_on:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Mapping
 from random import Random
 from types import MappingProxyType
 
-from cordwood.cluster.image import PartitionInfo
-from cordwood.ids import TopicName, TopicPartition
+from cordwood.cluster.image import MetadataImage, PartitionInfo
+from cordwood.ids import NodeId, TopicName, TopicPartition
 from cordwood.sim.admin import Admin
 from cordwood.sim.client import Surroundings
 from cordwood.sim.clock import SimClock
@@ -51,8 +51,9 @@ class ClusterWorld:
         echo: Callable[[str], None] | None = None,
         faults: Collection[str] = (),
         settings: Mapping[str, str] = MappingProxyType({}),
+        pause_max_ms: int | None = None,
     ) -> None:
-        """*faults* and *settings*: for a test that wants certain ones."""
+        """*faults*, the pauses between them, and *settings*: for a test that wants certain ones."""
         self.seed = seed
         self.steps = steps
         self.brokers = brokers
@@ -78,7 +79,7 @@ class ClusterWorld:
             self.history,
             addresses=[node.machine.address for node in self.nodes],
         )
-        self._faults = Faults(self._around, self.nodes, self._store, self.witness, faults)
+        self._faults = Faults(self._around, self.nodes, self._store, self.witness, faults, pause_max_ms)
         self._draw_clients()
 
     @property
@@ -278,25 +279,31 @@ class ClusterWorld:
         ]
 
     def _end(self, partition: TopicPartition) -> int:
-        driver = self._drivers()[0]
-        return driver.broker.replicas.get(partition.topic, partition.partition).log.end_offset
+        found = (d.broker.replicas.by_name.get(partition.topic, {}).get(partition.partition) for d in self._drivers())
+        return next(replica.log.end_offset for replica in found if replica is not None)
 
     def _judge(self) -> None:
         image = self._faults.image()
-        replicas: dict[TopicPartition, dict[int, Replica]] = {
-            partition: {node.id: replica(node.disk, partition) for node in self.nodes} for partition in self._partitions
+        replicas: dict[TopicPartition, dict[NodeId, Replica]] = {
+            partition: {node.id: replica(node.disk, partition) for node in self._holders(image, partition)}
+            for partition in self._partitions
         }
         for node in self.nodes:
             self._check_directories(node)
+        for node in self._holders(image, TABLE):
             assert node.driver is not None
-            table = node.driver.broker.replicas.by_name.get(TABLE.topic, {}).get(TABLE.partition)
-            for text in self._keeper.surprises(table.log if table is not None else None):
+            table = node.driver.broker.replicas.get(TABLE.topic, TABLE.partition)
+            for text in self._keeper.surprises(table.log):
                 self.history.complain(f"{node.name}: {text}")
-        found = violations(self.history, self.witness.committed, replicas)  # type: ignore[arg-type]
+        found = violations(self.history, self.witness.committed, replicas)
         found += self._admin.surprises(list(image.topics))
         if found:
             raise SimulationFailed("\n".join(found))
         self.trace.line("world", "a good run")
+
+    def _holders(self, image: MetadataImage, partition: TopicPartition) -> list[SimNode]:
+        replicas = image.topics[partition.topic].partitions[partition.partition].replicas
+        return [node for node in self.nodes if node.id in replicas]
 
     def _check_directories(self, node: SimNode) -> None:
         assert node.driver is not None
