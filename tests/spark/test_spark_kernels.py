@@ -17,6 +17,7 @@ from cordwood.record.batch import HEADER_SIZE
 from cordwood.record.build import Record, build
 from cordwood.spark import kernel_build, kernel_cache, kernel_library, kernels, kernels_write
 from cordwood.spark.decode import read_only
+from cordwood.spark.warm import warm
 from spark import tiny_kernels
 from spark.damaged_batches import outcomes
 
@@ -105,7 +106,10 @@ def test_compiled_kernels_go_to_a_private_directory_if_need_be(tmp_path: Path, m
 
 def test_kernels_are_loaded_without_numba() -> None:
     kernel_library.library()
-    script = "import sys; from cordwood.spark.warm import warm; warm(); print({'numba', 'pandas'} & {*sys.modules})"
+    script = (
+        "import sys; from cordwood.spark.kernel_library import library; library();"
+        "print({'numba', 'pandas'} & {*sys.modules})"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "set()"
 
@@ -134,6 +138,14 @@ def test_kernels_are_compiled_once(tiny: Path, monkeypatch: pytest.MonkeyPatch) 
     assert doubled([1, -2, 4]) == 2 * (3 * 3 + 5), "this time it is loaded"
     monkeypatch.undo()
     assert tiny.read_bytes() == made
+
+
+def test_the_driver_compiles_if_nobody_has(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_cache.prefix, "__defaults__", ((tiny_kernels.__file__,),))
+    assert not kernel_cache.is_filled()
+    warm()
+    assert tiny.exists()
+    assert kernel_cache.is_filled()
 
 
 def test_a_damaged_file_is_made_anew(tiny: Path) -> None:

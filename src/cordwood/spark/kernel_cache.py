@@ -5,13 +5,29 @@ then they go into a directory of ours below the system's temporary one. What is 
 directory must belong to this user and be closed to all others.
 """
 
+import hashlib
 import os
 import stat
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 NAME: Final = "cordwood"
+_HERE: Final = Path(__file__).parent
+SOURCES: Final = tuple(str(_HERE / name) for name in ("kernels.py", "kernels_json.py", "kernels_write.py"))
+_COMPILER: Final = tuple(str(_HERE / name) for name in ("kernel_build.py", "machine.py"))
+
+
+def prefix(sources: Iterable[str] = SOURCES) -> str:
+    """How the names of files begin that hold these sources, as they are now, compiled for any machine."""
+    text = b"".join(Path(source).read_bytes() for source in (*sources, *_COMPILER))
+    return f"kernels-{hashlib.sha256(text).hexdigest()[:16]}-"
+
+
+def is_filled() -> bool:
+    """Was all compiled before? That it was for another machine, with the same disk, is too rare to look closer."""
+    return any(directory().glob(f"{prefix()}*.o"))
 
 
 def directory() -> Path:
@@ -19,10 +35,10 @@ def directory() -> Path:
     wanted = os.environ.get("NUMBA_CACHE_DIR")
     if wanted:
         return Path(wanted)
-    for found in (Path(__file__).parent / "__pycache__", _user_cache() / NAME):
+    for found in (_HERE / "__pycache__", _user_cache() / NAME):
         if _writable(found):
             return found
-    return _own_directory() or Path(__file__).parent / "__pycache__"
+    return _own_directory() or _HERE / "__pycache__"
 
 
 def _user_cache() -> Path:

@@ -5,7 +5,6 @@ begin with their own hash, so that a damaged file is made anew.
 """
 
 import hashlib
-import inspect
 import os
 import tempfile
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from typing import Final
 import llvmlite
 import llvmlite.binding as llvm
 
-from . import kernel_cache, kernels, kernels_json, kernels_write, machine
+from . import kernel_cache, kernels, kernels_json, kernels_write
 from .machine import Kernel, Native, native
 
 MODULES: Final = (kernels, kernels_json, kernels_write)
@@ -45,9 +44,9 @@ def file_name() -> str:
     >>> file_name().startswith("kernels-")
     True
     """
-    about = [llvmlite.__version__, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
-    about += [Path(inspect.getfile(module)).read_text() for module in (*MODULES, machine)]
-    return f"kernels-{hashlib.sha256(repr(about).encode()).hexdigest()[:24]}.o"
+    about = (llvmlite.__version__, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+    machine = hashlib.sha256(repr(about).encode()).hexdigest()[:16]
+    return f"{kernel_cache.prefix(module.__file__ or '' for module in MODULES)}{machine}.o"
 
 
 def loaded(code: bytes) -> Mapping[str, Native]:

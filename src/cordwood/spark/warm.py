@@ -1,12 +1,15 @@
-"""Compile the kernels, or load them, before anybody waits for them.
+"""Compile the kernels before anybody waits for them.
 
-On a machine where they never ran that takes some five seconds; on all others some hundredths of a second. The driver
-calls this before it starts tasks, so that one process compiles and the others find the result.
+On a machine where they never ran that takes some five seconds. The driver calls this before it starts tasks, so that
+one process compiles and the others find the result; it does not need them itself.
 """
 
-from .kernel_library import library
+from . import kernel_cache
 
 
 def warm() -> None:
-    """Have every kernel at hand."""
-    assert library(), "there are kernels"
+    """Have every kernel compiled."""
+    if not kernel_cache.is_filled():
+        from .kernel_library import library
+
+        assert library(), "there are kernels"

@@ -64,9 +64,9 @@ def _confirms(descriptor: int) -> bool:
 @cache
 def _keep_modules() -> None:
     """Once, with everything imported: none of that will ever be garbage, so nobody has to look at it again."""
-    from .warm import warm
+    from .kernel_library import library
 
     for name in ("decode", "road"):
         import_module(f"cordwood.spark.{name}")
-    warm()
+    assert library(), "there are kernels"
     gc.freeze()
