@@ -13,6 +13,7 @@ Every record has a value that no other record has. The kinds of lines:
     {"kind": "sent", "producer": p, "topic": t, "partition": n, "value": v}
         in the order of sending, before anything else is said of the record
     {"kind": "acknowledged", "producer": p, "value": v, "offset": o}
+        the offset is -1 if the producer was told that it had been stored before, but not where
     {"kind": "refused", "producer": p, "value": v}          certainly not stored
     {"kind": "unknown", "producer": p, "value": v}          nobody told what became of it; it may be stored
     {"kind": "read", "reader": r, "topic": t, "partition": n, "offset": o, "value": v}
@@ -33,6 +34,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 SHOWN_MAX: Final = 20
+SOMEWHERE: Final = -1
+"""The offset of a record that is stored, nobody knows where."""
 
 
 class Place(NamedTuple):
@@ -251,15 +254,20 @@ def _differences(left: Replica, ours: Sequence[Batch], right: Replica, theirs: S
 def acknowledged_records_are_there(history: History) -> Iterator[str]:
     """On every replica, at the offset that the producer was told."""
     at = {key: dict(replica.records()) for key, replica in history.replicas.items()}
+    held = {key: set(records.values()) for key, records in at.items()}
     brokers = {place: [replica.broker for replica in found] for place, found in history.places().items()}
     for producer in history.producers.values():
         for value, offset in producer.acknowledged.items():
             place = producer.sent[value]
-            if offset < history.trimmed.get(place, 0):
+            if 0 <= offset < history.trimmed.get(place, 0):
                 continue
             if place not in brokers:
                 yield f"{value} was acknowledged, and there is no replica of {place}"
             for broker in brokers.get(place, ()):
+                if offset == SOMEWHERE:
+                    if value not in held[place, broker]:
+                        yield f"{value} was acknowledged, and broker {broker} does not have it in {place}"
+                    continue
                 found = at[place, broker].get(offset)
                 if found != value:
                     holds = "nothing" if found is None else found
@@ -299,7 +307,7 @@ def _acknowledged_out_of_order(history: History) -> Iterator[str]:
     for producer in history.producers.values():
         last: dict[Place, tuple[int, str]] = {}
         for value, place in producer.sent.items():
-            if producer.ordered and (offset := producer.acknowledged.get(value)) is not None:
+            if producer.ordered and (offset := producer.acknowledged.get(value, SOMEWHERE)) != SOMEWHERE:
                 before_offset, before = last.get(place, (-1, ""))
                 if offset <= before_offset:
                     yield f"{value} was acknowledged at {offset} of {place}, {before} before it at {before_offset}"

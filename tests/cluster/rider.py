@@ -76,7 +76,7 @@ def ride_confluent(voice: Voice) -> None:
         if error is not None:
             voice.error(error)
         else:
-            voice.acknowledged(message.value() or b"", message.offset() or 0)
+            voice.acknowledged(message.value() or b"", offset if (offset := message.offset()) is not None else -1)
 
     for number in count():
         if voice.stopping.wait(PAUSE_S):

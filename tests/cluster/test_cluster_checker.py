@@ -158,6 +158,14 @@ def an_acknowledged_record_elsewhere() -> Lines:
     return with_logs(*[[["b0", "a0"], ["a1"], ["b1"]]] * 3)
 
 
+def a_record_acknowledged_somewhere_and_lost() -> Lines:
+    """Nobody told the producer where it is, so it may be anywhere, but it must be."""
+    lines = with_logs(WHOLE, WHOLE, WHOLE[:2])
+    told = [line for line in lines if line.get("value") != "b1" or line["kind"] not in ("unknown", "read")]
+    sending = next(number for number, line in enumerate(told) if line["kind"] == "acknowledged")
+    return [*told[:sending], acknowledged("b", "b1", -1), *told[sending:]]
+
+
 def a_partition_without_replicas() -> Lines:
     return without_replicas(good())
 
@@ -220,6 +228,7 @@ def a_record_that_no_member_read() -> Lines:
         (an_acknowledged_record_lost_on_one, "acknowledged_records_are_there"),
         (an_acknowledged_record_elsewhere, "acknowledged_records_are_there"),
         (a_partition_without_replicas, "acknowledged_records_are_there"),
+        (a_record_acknowledged_somewhere_and_lost, "acknowledged_records_are_there"),
         (a_record_stored_twice, "records_are_stored_once"),
         (records_out_of_order, "records_are_in_order"),
         (acknowledgements_out_of_order, "records_are_in_order"),
@@ -264,6 +273,11 @@ def test_every_rule_has_been_broken() -> None:
 def test_a_producer_that_may_repeat_itself_is_allowed_to() -> None:
     lines = [producer("c", repeats=True), sent("c", "c0"), acknowledged("c", "c0", 1), *replica(1, ["c0", "c0"])]
     assert judged(lines) == []
+
+
+def test_a_record_may_be_acknowledged_without_a_place() -> None:
+    lines = [producer("c"), sent("c", "c0"), sent("c", "c1"), acknowledged("c", "c0", -1), acknowledged("c", "c1", 1)]
+    assert judged([*lines, *replica(1, ["c0", "c1"])]) == []
 
 
 def test_a_record_of_which_nobody_knows_may_be_missing() -> None:
