@@ -7,6 +7,10 @@ from broker.harness import Client, batch, fetch, produce, produced, read
 from cordwood.errors import Error
 from cordwood.ids import TopicName
 from cordwood.wire.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsRequestPartition,
+    AlterPartitionReassignmentsRequestTopic,
+    AlterPartitionReassignmentsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     FetchRequest,
@@ -586,3 +590,93 @@ def test_one_session_serves_all_partitions_of_a_leader(nodes: int) -> None:
     assert len(cluster[1].broker.sessions) == 0, "consumers' sessions are counted by themselves"
     name = TopicName("t")
     assert [len(cluster[1].broker.replicas.by_name[name][n].end_watchers) for n in range(20)] == [nodes - 1] * 20
+
+
+# ---------------------------------------------------------------------- replicas move
+
+
+def move(cluster: Cluster, topic: str, replicas: list[int] | None) -> None:
+    partition = AlterPartitionReassignmentsRequestPartition(partition_index=0, replicas=replicas)
+    request = AlterPartitionReassignmentsRequest(
+        timeout_ms=1000, topics=[AlterPartitionReassignmentsRequestTopic(name=topic, partitions=[partition])]
+    )
+    client = next(member for member in cluster.members.values() if member.up).connect()
+    response = client.ask(request, 0, AlterPartitionReassignmentsResponse)
+    assert [p.error_code for t in response.responses for p in t.partitions] == [Error.NONE]
+    cluster.run()
+
+
+def directories(cluster: Cluster, topic: str) -> list[int]:
+    """The brokers that have files of a topic."""
+    return [
+        node
+        for node, member in cluster.members.items()
+        if any(name.startswith(f"{topic}-") for name in member.disk.list(""))
+    ]
+
+
+def test_a_replica_that_moved_away_leaves_no_files() -> None:
+    cluster = Cluster(4)
+    cluster.topic("t", [1, 2])
+    cluster[1].append("t", b"a", b"b")
+    move(cluster, "t", [3, 4])
+    cluster.advance(2000)
+    assert cluster.isr("t") == [3, 4]
+    assert directories(cluster, "t") == [3, 4]
+    assert {cluster[node].content("t") for node in (3, 4)} != {b""}
+    leader = cluster.leader("t")
+    leader.append("t", b"c")
+    assert values(leader, "t") == [b"a", b"b", b"c"]
+    assert outcome(begin(cluster[1], "t", b"x")).error_code == Error.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_replica_that_moved_away_while_it_was_down_leaves_no_files() -> None:
+    cluster = Cluster(3)
+    cluster.topic("t", [1, 2])
+    cluster[1].append("t", b"a")
+    cluster[2].kill()
+    move(cluster, "t", [1, 3])
+    cluster.advance(2000)
+    assert directories(cluster, "t") == [1, 2, 3]
+    cluster[2].start()
+    cluster.advance(1000)
+    assert directories(cluster, "t") == [1, 3]
+    assert cluster.isr("t") == [1, 3]
+
+
+def test_whoever_waits_at_a_leader_that_moves_away_is_told() -> None:
+    cluster = Cluster(4)
+    cluster.topic("t", [1, 2])
+    cluster.cut(1, 2)
+    client = begin(cluster[1], "t", b"a", version=10, timeout_ms=100_000)
+    consumer = cluster[1].connect()
+    consumer.send(fetch(("t", 0, 0), max_wait_ms=100_000), 12)
+    cluster[2].kill()
+    move(cluster, "t", [3, 4])
+    cluster.advance(2000)
+    assert cluster.isr("t") == [3, 4]
+    response = client.take(ProduceResponse)
+    assert produced(response).error_code == Error.NOT_LEADER_OR_FOLLOWER
+    assert [e.node_id for e in response.node_endpoints] == [cluster.leader("t").node]
+    assert consumer.take(FetchResponse).responses[0].partitions[0].error_code == Error.NOT_LEADER_OR_FOLLOWER
+    assert values(cluster.leader("t"), "t") == [b"a"], "the new replicas have it all the same"
+
+
+def test_an_unclean_leader_takes_back_what_was_committed_and_all_agree() -> None:
+    """A person may want that rather than no leader at all."""
+    cluster = Cluster(2)
+    cluster.topic("t", unclean_leader_election_enable="true")
+    cluster[1].append("t", b"a")
+    cluster[2].kill()
+    cluster[1].append("t", b"gone")
+    cluster.advance(6000)  # the high watermark is written down
+    cluster[1].kill()
+    cluster[1].end_session()
+    cluster[2].start()
+    cluster.advance(1000)
+    assert cluster.leader("t") is cluster[2]
+    cluster[2].append("t", b"b")
+    cluster[1].start()
+    settle(cluster, "t", replicas=2)
+    assert values(cluster[2], "t") == [b"a", b"b"]
+    assert "before its high watermark" in cluster[1].logger
