@@ -38,6 +38,7 @@ WARM_UP_BATCH_BYTES: Final = 8 * 1024
 STORED_PER_BYTE: Final = 1.15
 TOPICS_OF_MANY: Final = 5
 SETTLE_S: Final = 180.0
+NOBODY: Final = -1
 PACE: Final = 200
 """Acknowledged records before a leader is killed: everybody is warm then."""
 
@@ -209,7 +210,7 @@ class ManyPartitionsRow:
 
     def _elected(self, cluster: BrokerCluster, topic: str, victim: int) -> bool:
         leaders = led_by(cluster, topic, not_from=victim)
-        return len(leaders) == self.partitions // TOPICS_OF_MANY and victim not in leaders.values()
+        return len(leaders) == self.partitions // TOPICS_OF_MANY and not {victim, NOBODY} & {*leaders.values()}
 
     def finish(self, cluster: BrokerCluster) -> None:
         for topic in self._topics:
