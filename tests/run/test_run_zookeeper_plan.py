@@ -10,7 +10,8 @@ from cordwood.errors import StoreConflict
 from cordwood.ports import Check, Create, Delete, MetadataChange, Node, Set, StoreOp
 from cordwood.run.zookeeper_client import OperationRefused, Parent, StoredNode
 from cordwood.run.zookeeper_feed import apply_change
-from cordwood.run.zookeeper_plan import PACKET_BYTES_MAX, Planner, Resolved, packet_bytes, parents
+from cordwood.run.zookeeper_plan import PACKET_BYTES_MAX, Planner, Resolved, packet_bytes
+from cordwood.run.zookeeper_tree import parents
 from cordwood.sim.store import SimStore
 
 

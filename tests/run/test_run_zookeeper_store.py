@@ -12,9 +12,10 @@ from kazoo.exceptions import NoAuthError
 
 from cordwood.errors import ConfigError, StorageError, StoreConflict
 from cordwood.ports import Check, Create, Delete, MetadataChange, Node, SessionState, Set, StoreOp
+from cordwood.run.zookeeper_address import Address
 from cordwood.run.zookeeper_feed import FEED, change_numbers, change_path
 from cordwood.run.zookeeper_server import Ensemble, ZooKeeperServer, free_ports
-from cordwood.run.zookeeper_store import Address, Credentials
+from cordwood.run.zookeeper_store import Credentials
 from support.proxy import Proxy
 from support.waiting import eventually
 from support.zookeeper import open_store
@@ -462,6 +463,14 @@ def test_answers_that_come_late_prolong_nothing(zookeeper: str, opened: Open, pr
     assert one.store.certain_until_s > monotonic()
 
 
+def test_nothing_is_certain_without_a_session(zookeeper: str, opened: Open, proxy: Proxy) -> None:
+    one = opened(through(proxy, zookeeper), session_timeout_ms=SESSION_MS)
+    assert one.store.certain_until_s > monotonic()
+    proxy.cut()
+    one.comes_to(LOST)
+    assert one.store.certain_until_s < monotonic()
+
+
 def test_a_write_that_gets_no_answer_may_have_happened(zookeeper: str, opened: Open, proxy: Proxy) -> None:
     one, two = opened(through(proxy, zookeeper), session_timeout_ms=SESSION_MS), opened(zookeeper)
     proxy.go_silent(to_server=False)
@@ -669,14 +678,16 @@ def test_an_ensemble_may_lose_one_of_three_but_not_two(opened: Open, zookeeper_e
     eventually(lambda: _written(one, Set("/brokers/ids/1", b"1")), within_s=20)
     assert LOST not in one.states
     others = [server for server in zookeeper_ensemble.servers if server is not leader]
+    two = opened(zookeeper_ensemble.connect + "/x", session_timeout_ms=2_000)
+    two.multi(Create("/brokers/ids/2", b"", ephemeral=True))
     others[0].pause()
-    one.comes_to(LOST, within_s=20)
+    two.comes_to(LOST, within_s=20)
     with pytest.raises(StorageError):
-        one.multi(Create("/a", b""))
+        two.multi(Create("/a", b""))
     others[0].resume()
-    one.comes_to(ALIVE, within_s=20)
-    eventually(lambda: one.data("/brokers/ids/1") is None)
-    one.multi(Create("/a", b""))
+    two.comes_to(ALIVE, within_s=20)
+    two.sees("/brokers/ids/2", None, within_s=20)
+    two.multi(Create("/a", b""))
 
 
 def _written(store: Witness, *operations: StoreOp) -> bool:

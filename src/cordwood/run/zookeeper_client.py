@@ -1,25 +1,18 @@
-"""A ZooKeeper session, typed: the only module that knows kazoo.
+"""A ZooKeeper session, typed: what the store asks, and what it is told. Only this module and the next know kazoo.
 
-kazoo does the protocol, the heartbeats and the reconnecting. Added here:
-
-- *The lease.* A session lives on the server for its timeout after the server last heard of us, which was not before we
-  sent the last request that it has answered. So from the moment of that sending on the session is certain for the
-  timeout, by our monotonic clock, and not longer: also when this process was stopped for a while and finds old answers
-  in its socket. kazoo learns of a session's end only when it reaches a server again.
-- *Many reads in one request*, which ZooKeeper has from 3.6 on and kazoo has not.
-- *A server that sends nonsense* costs the connection, not the thread that reads from it.
-- *A server that does not answer* when we connect is given up in time to try another before the session ends.
+kazoo does the protocol, the heartbeats and the reconnecting; ``zookeeper_kazoo`` adds what it lacks. The *lease*: a
+session lives on the server for its timeout after the server last heard of us, which was not before we sent the last
+request that it has answered. So from the moment of that sending on the session is certain for the timeout, by our
+monotonic clock, and not longer: also when this process was stopped for a while and finds old answers in its socket.
+kazoo itself learns of a session's end only when it reaches a server again.
 
 Methods that ask the server are called from one thread. They raise ``StorageError`` if ZooKeeper refuses, and its kind
 ``Unanswered`` if there is no answer; whether a change was made is then not known.
 """
 
 import logging
-import socket
-import struct
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum
@@ -28,7 +21,6 @@ from typing import Any, Final, NamedTuple, assert_never
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
     BadVersionError,
-    ConnectionDropped,
     KazooException,
     NoAuthError,
     NodeExistsError,
@@ -37,18 +29,8 @@ from kazoo.exceptions import (
     RolledBackError,
     UnimplementedError,
 )
-from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
-from kazoo.protocol.connection import PING_XID, WATCH_XID, ConnectionHandler
-from kazoo.protocol.serialization import (
-    CheckVersion,
-    Connect,
-    Create,
-    GetChildren,
-    GetData,
-    MultiHeader,
-    SetData,
-    Transaction,
-)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.serialization import CheckVersion, Create, GetChildren, GetData, SetData, Transaction
 from kazoo.protocol.serialization import Delete as DeleteRequest
 from kazoo.protocol.states import KazooState, WatchedEvent
 from kazoo.retry import KazooRetry
@@ -57,15 +39,13 @@ from kazoo.security import ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, make_digest_ac
 from cordwood import ports
 from cordwood.errors import StorageError
 
-FRAME_BYTES_MAX: Final = 64 << 20
-"""More than any answer to what is asked here; a server that claims more is none."""
-SESSION_MS_MAX: Final = 3_600_000
+from .zookeeper_kazoo import Connection, Handler, MultiRead
+
 READS_MAX: Final = 1_000
 """In one request. An answer then has some 200 kB."""
 GOODBYE_S: Final = 2.0
 RETRY_S_MIN: Final = 0.05
 RETRY_S_MAX: Final = 0.5
-_MULTI_READ: Final = 22
 _POLL_S: Final = 0.1
 _EPHEMERAL: Final = 1
 _SEQUENTIAL: Final = 2
@@ -148,7 +128,7 @@ class ZooKeeperClient:
         self._acl_open, self._acl_secret = _acls(credentials)
         quiet = logger.getChild("kazoo")
         quiet.setLevel(logging.CRITICAL)  # what is worth a line, the store says itself
-        handler = _Handler()
+        handler = Handler()
         retry = KazooRetry(max_tries=-1, delay=RETRY_S_MIN, max_delay=RETRY_S_MAX, sleep_func=handler.sleep_func)
         self._kazoo = KazooClient(
             hosts=hosts,
@@ -158,7 +138,7 @@ class ZooKeeperClient:
             connection_retry=retry,
             logger=quiet,
         )
-        self._connection = _Connection(self._kazoo, retry.copy(), logger=quiet, on_end=self._ended)
+        self._connection = Connection(self._kazoo, retry.copy(), logger=quiet, on_end=self._ended)
         self._kazoo._connection = self._connection
         handler.connect_timeout_s = self._connection.connect_timeout_s
         self._kazoo.add_listener(self._listen)
@@ -248,8 +228,7 @@ class ZooKeeperClient:
 
     def _read_many(self, requests: Sequence[Any]) -> list[Any]:
         answers = [
-            self._submit(_MultiRead(requests[start : start + READS_MAX]))
-            for start in range(0, len(requests), READS_MAX)
+            self._submit(MultiRead(requests[start : start + READS_MAX])) for start in range(0, len(requests), READS_MAX)
         ]
         found: list[Any] = []
         for answer in answers:
@@ -406,140 +385,3 @@ class _Watcher:
 
     def __hash__(self) -> int:
         return hash(self._changed)
-
-
-class _MultiRead:
-    """ZooKeeper's request for many nodes at once; each has an answer or an error of its own."""
-
-    type: Final = _MULTI_READ
-
-    def __init__(self, requests: Sequence[Any]) -> None:
-        self._requests = requests
-
-    def serialize(self) -> bytes:
-        parts = [MultiHeader(request.type, False, -1).serialize() + request.serialize() for request in self._requests]
-        return b"".join([*parts, MultiHeader(-1, True, -1).serialize()])
-
-    def deserialize(self, data: bytes, offset: int) -> list[Any]:
-        answers: list[Any] = []
-        header, offset = MultiHeader.deserialize(data, offset)
-        while not header.done:
-            answer, offset = _ANSWERS[header.type](data, offset)
-            answers.append(answer)
-            header, offset = MultiHeader.deserialize(data, offset)
-        if len(answers) != len(self._requests):
-            raise ValueError(f"{len(answers)} answers to {len(self._requests)} questions")
-        return answers
-
-
-_LENGTH: Final = struct.Struct("!i")
-_STAT_SIZE: Final = struct.calcsize("!qqqqiiiqiiq")
-
-
-def _read_data(data: bytes, offset: int) -> tuple[Any, int]:
-    answer = GetData.deserialize(data, offset)
-    return answer, offset + _LENGTH.size + len(answer[0] or b"") + _STAT_SIZE
-
-
-def _read_children(data: bytes, offset: int) -> tuple[list[str], int]:
-    names: list[str] = GetChildren.deserialize(data, offset)
-    return names, offset + _LENGTH.size + sum(_LENGTH.size + len(name.encode()) for name in names)
-
-
-def _read_error(data: bytes, offset: int) -> tuple[None, int]:
-    (code,) = _LENGTH.unpack_from(data, offset)
-    if code != NoNodeError.code:
-        raise NoAuthError if code == NoAuthError.code else KazooException(f"error {code}")
-    return None, offset + _LENGTH.size
-
-
-_ANSWERS: Final[dict[int, Callable[[bytes, int], tuple[Any, int]]]] = {
-    GetData.type: _read_data,
-    GetChildren.type: _read_children,
-    -1: _read_error,
-}
-
-
-class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """Connects in time for another try: kazoo would wait a whole session for a server that is not there."""
-
-    connect_timeout_s = 1.0
-
-    def create_connection(self, *arguments: object, **options: object) -> object:
-        return super().create_connection(*arguments, **{**options, "timeout": self.connect_timeout_s})
-
-
-class _Connection(ConnectionHandler):  # type: ignore[misc]
-    """Keeps the lease, and takes nonsense for a lost connection. Everything here runs in kazoo's thread."""
-
-    def __init__(
-        self, client: KazooClient, retry_sleeper: KazooRetry, logger: logging.Logger, on_end: Callable[[], None]
-    ) -> None:
-        super().__init__(client, retry_sleeper, logger=logger)
-        self._on_end = on_end
-        self._requests_sent_s: deque[float] = deque()
-        self._pings_sent_s: deque[float] = deque()
-        self.granted_s: float = client._session_timeout / 1000
-        self.lease_end_s = float("inf")  # there is no session yet that could end
-        # A third of the session is left when a silent server is given up; all others must have had their try by then.
-        hosts = len(client.hosts)
-        self.connect_timeout_s = min(max(1.0, self.granted_s / (3 * hosts)), self.granted_s / hosts)
-
-    def zk_loop(self) -> None:
-        try:
-            super().zk_loop()
-        except Exception as error:
-            self.logger.error("kazoo gives up: %r", error)
-        finally:
-            self._on_end()
-
-    def hang_up(self) -> None:
-        """Any thread may call it."""
-        sock = self._socket
-        if sock is not None:
-            with suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-
-    def _submit(self, request: Any, timeout: float, xid: int | None = None) -> None:  # noqa: ANN401
-        (self._pings_sent_s if xid == PING_XID else self._requests_sent_s).append(time.monotonic())
-        super()._submit(request, timeout, xid)
-
-    def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:  # noqa: ANN401
-        if not isinstance(request, Connect):
-            return super()._invoke(timeout, request, xid)
-        self._pings_sent_s.clear()
-        self._requests_sent_s.clear()
-        sent_s = time.monotonic()
-        answer = super()._invoke(self.connect_timeout_s, request, xid)
-        self._requests_sent_s.clear()
-        if answer[0].time_out > SESSION_MS_MAX:
-            raise ConnectionDropped(f"the server claims to keep the session for {answer[0].time_out} ms")
-        if answer[0].time_out > 0:
-            self.granted_s = answer[0].time_out / 1000
-            self.lease_end_s = sent_s + self.granted_s
-        return answer
-
-    def _read(self, length: int, timeout: float) -> bytes:
-        if not 0 <= length <= FRAME_BYTES_MAX:
-            raise ConnectionDropped(f"the server claims to send {length} bytes")
-        return bytes(super()._read(length, timeout))
-
-    def _read_header(self, timeout: float) -> Any:  # noqa: ANN401
-        try:
-            answer = super()._read_header(timeout)
-        except struct.error as error:
-            raise ConnectionDropped(f"the server sent no header: {error}") from None
-        xid = answer[0].xid
-        if xid != WATCH_XID:
-            sent_s = self._pings_sent_s if xid == PING_XID else self._requests_sent_s
-            if sent_s:
-                self.lease_end_s = max(self.lease_end_s, sent_s.popleft() + self.granted_s)
-        return answer
-
-    def _read_socket(self, read_timeout: float) -> Any:  # noqa: ANN401
-        try:
-            return super()._read_socket(read_timeout)
-        except (KazooException, KazooTimeoutError, OSError):
-            raise
-        except Exception as error:  # whatever kazoo's decoding stumbles over
-            raise ConnectionDropped(f"the server sent nonsense: {error!r}") from error

@@ -8,26 +8,19 @@ not the caller's, and the store plans again.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, assert_never
+from typing import Final, assert_never
 
 from cordwood.errors import StoreConflict
 from cordwood.ports import Check, Create, Delete, MetadataChange, Node, Set, StoreOp
 
 from .zookeeper_client import OperationRefused, Parent, StoredNode
 from .zookeeper_feed import apply_change
+from .zookeeper_tree import Reads, all_below, parents
 
 PACKET_BYTES_MAX: Final = 1_000_000
 """ZooKeeper closes the connection on a request of more than 1,048,575 bytes (its ``jute.maxbuffer``)."""
 _ACCESS_LIST_BYTES: Final = 160  # an upper bound, with a long user name
 _HEAD_BYTES: Final = 9 + 4 + 4 + 4 + 4  # of an operation; lengths of path and data; version or flags
-
-
-class Reads(Protocol):
-    """What planning asks of ZooKeeper."""
-
-    def read(self, paths: Sequence[str]) -> list[StoredNode | None]: ...
-
-    def children(self, paths: Sequence[str]) -> list[list[str] | None]: ...
 
 
 @dataclass(slots=True)
@@ -83,7 +76,7 @@ class Planner:
         """
         known = self._read(operations, reads, careful)
         below = {
-            operation.path: _all_below(operation.path, reads)
+            operation.path: all_below(operation.path, reads)
             for operation in operations
             if isinstance(operation, Delete)
         }
@@ -213,28 +206,6 @@ class _Multi:
         self.resolved.add(operation, assumed=False)
         self._versions[operation.path] = None
         self._renewed.add(operation.path)
-
-
-def parents(path: str) -> Iterator[str]:
-    """The nodes above, from the top.
-
-    >>> list(parents("/brokers/topics/t"))
-    ['/brokers', '/brokers/topics']
-    """
-    end = path.find("/", 1)
-    while end > 0:
-        yield path[:end]
-        end = path.find("/", end + 1)
-
-
-def _all_below(path: str, reads: Reads) -> list[str]:
-    found: list[str] = []
-    level = [path]
-    while level:
-        names = reads.children(level)
-        level = [f"{parent}/{name}" for parent, below in zip(level, names, strict=True) for name in below or ()]
-        found += level
-    return found
 
 
 def packet_bytes(operations: Sequence[StoreOp | Parent]) -> int:

@@ -6,7 +6,7 @@ to do is kept as flags and not as a list of events, so that nothing is lost when
 answered by doing it again.
 
 Invariants: a change is told of once and in the order of the feed, or is part of what was read anew; ``ALIVE`` is told
-when everything up to then has been; after ``LOST`` comes a new session or nothing, so whatever was ephemeral is gone.
+when everything up to then has been.
 """
 
 import logging
@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from cordwood.cluster.layout import BROKERS, CONTROLLER
-from cordwood.errors import ConfigError, CorruptData, StorageError, StoreConflict
+from cordwood.errors import CorruptData, StorageError, StoreConflict
 from cordwood.ports import Check, Delete, MetadataChange, Node, SessionState, StoreOp
 
+from .zookeeper_address import Address
 from .zookeeper_client import ConnectionEvent, Credentials, OperationRefused, StoredNode, Unanswered, ZooKeeperClient
 from .zookeeper_feed import (
     FEED,
@@ -37,6 +38,8 @@ from .zookeeper_feed import (
     news,
 )
 from .zookeeper_plan import PACKET_BYTES_MAX, Planner, Resolved, packet_bytes
+from .zookeeper_session import Session
+from .zookeeper_tree import read_tree
 
 CHANGES_KEPT: Final = 1_000
 PURGE_EVERY: Final = 250
@@ -44,39 +47,13 @@ PURGE_EVERY: Final = 250
 DELETES_AT_ONCE: Final = 1_000
 PLANS_MAX: Final = 10
 """How often a ``multi`` is planned anew because what was read for it had changed."""
-NEW_SESSION_S: Final = 1.0
-"""Between two tries to get a new session, so that a server that breaks every one is not asked all the time."""
 AGAIN_S: Final = 0.25
+IDLE_S_MAX: Final = 60.0
 FIRST_POLL_S: Final = 0.02
 SENSITIVE: Final = ("/config/users", "/config/brokers", "/delegation_token", FEED)
 """What nobody but the brokers may read, as in Kafka: there are passwords in it. The feed has copies of them."""
-ZOOKEEPERS_OWN: Final = "/zookeeper"
-"""What is below it in a ZooKeeper without a chroot is not ours."""
 
 T = TypeVar("T")
-
-
-class Address(NamedTuple):
-    """Where ZooKeeper is, and below which of its nodes a cluster is."""
-
-    hosts: str
-    chroot: str
-
-    @classmethod
-    def parse(cls, connect: str) -> "Address":
-        """
-        >>> Address.parse("a:2181,b:2181/kafka/one")
-        Address(hosts='a:2181,b:2181', chroot='/kafka/one')
-        """
-        hosts, _, path = connect.strip().partition("/")
-        names = path.rstrip("/").split("/") if path.strip("/") else []
-        if not all(host.strip() for host in hosts.split(",")) or any(name in ("", ".", "..") for name in names):
-            raise ConfigError(f"{connect!r} is no address of ZooKeeper; write host:port,host:port/path")
-        for host in hosts.split(","):
-            _, colon, port = host.strip().rpartition(":")
-            if colon and not host.strip().endswith("]") and not (port.isdecimal() and 0 < int(port) < 65536):
-                raise ConfigError(f"{host.strip()!r} is no address of ZooKeeper; write host:port,host:port/path")
-        return cls(hosts, "".join(f"/{name}" for name in names))
 
 
 class ZooKeeperStore:
@@ -118,17 +95,15 @@ class ZooKeeperStore:
         self._held: list[MetadataChange] = []
         self._held_reload: list[Node] | None = None
 
-        self._state = SessionState.LOST
-        self._generation = 0
-        self._started_s = 0.0
         self._again_s = 0.0
-        self._replace_s: float | None = None
         self._seen = NOTHING_SEEN
         self._read_all = True
         self._stale = {FEED: True, BROKERS: True, CONTROLLER: True}
         self._ephemerals = Ephemerals()
         self._planner = Planner()
-        self._client = self._new_client()
+        self._session = Session(
+            self._make_client, put=self._tasks.put, broken=self._on_break, told=self._tell_state, logger=logger
+        )
         self._worker = threading.Thread(target=self._work, name="cordwood-zookeeper", daemon=True)
         self._worker.start()
         try:
@@ -175,7 +150,7 @@ class ZooKeeperStore:
     @property
     def certain_until_s(self) -> float:
         """Until when, on the monotonic clock, ZooKeeper holds our session as far as we know. Any thread may ask."""
-        return self._client.lease_end_s
+        return self._session.certain_until_s
 
     @property
     def session_timeout_ms(self) -> int:
@@ -212,18 +187,17 @@ class ZooKeeperStore:
         while not self._closing.is_set():
             task: Callable[[], None] | None = None
             with suppress(Empty):
-                task = self._tasks.get(timeout=max(self._idle_s(), 0))
+                task = self._tasks.get(timeout=self._idle_s())
             try:
-                self._check_lease()
+                self._session.tick()
                 if task is not None:
                     task()
-                self._check_lease()
-                self._renew_session()
+                self._session.tick()
                 self._catch_up()
             except Exception:
                 self._logger.exception("the metadata is read anew, because something unforeseen went wrong")
-                self._lose("something unforeseen went wrong")
-        self._client.stop()
+                self._session.lose("something unforeseen went wrong")
+        self._session.close()
         self._refuse_tasks()
 
     def _refuse_tasks(self) -> None:
@@ -234,73 +208,33 @@ class ZooKeeperStore:
 
     def _idle_s(self) -> float:
         """How long there is nothing to do but wait."""
-        now_s = time.monotonic()
-        due_s = now_s + 60.0
-        if self._state is not SessionState.LOST:
-            due_s = min(due_s, self._client.lease_end_s)
-        if self._replace_s is not None:
-            due_s = min(due_s, self._replace_s)
-        if self._loaded and self._client.connected and self._behind():
-            due_s = min(due_s, self._again_s)
-        return due_s - now_s
+        due_s = min(self._session.due_s, self._again_s if self._is_behind() else float("inf"))
+        return min(max(due_s - time.monotonic(), 0.0), IDLE_S_MAX)
 
-    # ------------------------------------------------------------------ the session
+    @property
+    def _client(self) -> ZooKeeperClient:
+        return self._session.client
 
-    def _new_client(self) -> ZooKeeperClient:
-        self._generation += 1
-        self._started_s = time.monotonic()
-        generation = self._generation
-        client = ZooKeeperClient(
+    def _make_client(self, on_event: Callable[[ConnectionEvent], None]) -> ZooKeeperClient:
+        return ZooKeeperClient(
             self._address.hosts,
             chroot=self._address.chroot,
             session_timeout_ms=self._session_timeout_ms,
             credentials=self._credentials,
             sensitive=_is_sensitive,
-            on_event=lambda event: self._tasks.put(lambda: self._on_event(generation, event)),
+            on_event=on_event,
             logger=self._logger,
         )
-        client.start()
-        return client
 
-    def _on_event(self, generation: int, event: ConnectionEvent) -> None:
-        if generation != self._generation or self._closing.is_set():
-            return
-        if event is ConnectionEvent.ENDED:
-            self._lose("ZooKeeper has ended it")
-        elif event is ConnectionEvent.SUSPENDED:
-            self._look_at_everything()  # the watches are gone with the connection
-            if self._state is SessionState.ALIVE:
-                self._logger.warning("the connection to ZooKeeper at %s is lost", self._connect)
-                self._tell_state(SessionState.SUSPENDED)
-        else:
-            self._again_s = 0.0
-
-    def _check_lease(self) -> None:
-        if self._state is not SessionState.LOST and time.monotonic() >= self._client.lease_end_s:
-            self._lose(f"ZooKeeper was not heard for {self._client.session_timeout_ms} ms")
-
-    def _lose(self, reason: str) -> None:
-        """The session is over, or must be taken for it. The next one is another client's."""
-        if self._replace_s is not None:
-            return
-        if self._state is not SessionState.LOST:
-            self._logger.warning("the session with ZooKeeper at %s is lost: %s", self._connect, reason)
-            self._tell_state(SessionState.LOST)
-        # If the old one still reaches a server, it says good-bye there. That may take a while, and nobody waits for it.
-        threading.Thread(target=self._client.stop, name="cordwood-zookeeper-old", daemon=True).start()
-        self._generation += 1
-        self._read_all = True
+    def _on_break(self) -> None:
+        """Watches are gone with the connection. Whoever lost the session has lost more: it reads everything."""
         self._look_at_everything()
-        self._replace_s = max(time.monotonic(), self._started_s + NEW_SESSION_S)
+        self._read_all |= self._session.state is SessionState.LOST
+        self._again_s = 0.0
 
-    def _renew_session(self) -> None:
-        if self._replace_s is not None and time.monotonic() >= self._replace_s:
-            self._replace_s = None
-            self._again_s = 0.0
-            self._client = self._new_client()
+    # ------------------------------------------------------------------ what is told
 
     def _tell_state(self, state: SessionState) -> None:
-        self._state = state
         if self._begun:
             self._call(self._session_changed, state)
 
@@ -311,19 +245,34 @@ class ZooKeeperStore:
         except Exception:
             self._logger.exception("what ZooKeeper told could not be passed on")
 
+    def _tell(self, changes: Sequence[MetadataChange]) -> None:
+        if not changes:
+            return
+        if self._begun:
+            self._call(self._deliver, changes)
+        else:
+            self._held += changes
+
+    def _tell_reload(self, nodes: list[Node]) -> None:
+        if self._begun:
+            self._call(self._reloaded, nodes)
+        else:
+            self._held = []
+            self._held_reload = nodes
+
     # ------------------------------------------------------------------ following the feed
 
     def _look_at_everything(self) -> None:
         self._stale.update(dict.fromkeys(self._stale, True))
 
-    def _behind(self) -> bool:
-        return self._read_all or any(self._stale.values()) or self._state is not SessionState.ALIVE
+    def _is_behind(self) -> bool:
+        """Is there something to do, and ZooKeeper there to do it?"""
+        stale = self._read_all or any(self._stale.values()) or self._session.state is not SessionState.ALIVE
+        return stale and self._loaded and self._session.usable
 
     def _catch_up(self) -> None:
         """Do whatever is due; if ZooKeeper fails, it stays due."""
-        if not self._loaded or self._replace_s is not None or not self._behind() or not self._client.connected:
-            return
-        if time.monotonic() < self._again_s:
+        if not self._is_behind() or time.monotonic() < self._again_s:
             return
         try:
             self._settle()
@@ -339,9 +288,7 @@ class ZooKeeperStore:
         for place in (BROKERS, CONTROLLER):
             if self._stale[place]:
                 self._look(place)
-        if self._state is not SessionState.ALIVE and not self._read_all:
-            self._logger.info("connected to ZooKeeper at %s", self._connect)
-            self._tell_state(SessionState.ALIVE)
+        self._session.alive()
 
     def _follow(self) -> bool:
         """Tell of the changes since the last one. False: some could not be had, and everything was read instead."""
@@ -412,21 +359,6 @@ class ZooKeeperStore:
         nodes = [Node(path, node.data or b"", node.version) for path, node in found if node is not None]
         self._tell([self._ephemerals.pass_on(MetadataChange(nodes), self._client.position)])
 
-    def _tell(self, changes: Sequence[MetadataChange]) -> None:
-        if not changes:
-            return
-        if self._begun:
-            self._call(self._deliver, changes)
-        else:
-            self._held += changes
-
-    def _tell_reload(self, nodes: list[Node]) -> None:
-        if self._begun:
-            self._call(self._reloaded, nodes)
-        else:
-            self._held = []
-            self._held_reload = nodes
-
     # ------------------------------------------------------------------ reading everything
 
     def _prepare(self) -> None:
@@ -439,7 +371,7 @@ class ZooKeeperStore:
         numbers = self._changes_there()
         while True:
             seen = numbers[-1] if numbers else NOTHING_SEEN
-            nodes = self._read_tree()
+            nodes = read_tree(self._client)
             numbers = self._changes_there()
             try:
                 self._replay(nodes, news(numbers, seen))
@@ -460,23 +392,6 @@ class ZooKeeperStore:
         for number, node in zip(numbers, self._client.read([change_path(n) for n in numbers]), strict=True):
             apply_change(nodes, _parse(node, number))
 
-    def _read_tree(self) -> dict[str, Node]:
-        nodes: dict[str, Node] = {}
-        level = [
-            f"/{name}" for name in self._client.children([""])[0] or () if f"/{name}" not in (FEED, ZOOKEEPERS_OWN)
-        ]
-        while level:
-            stored = self._client.read(level)
-            nodes |= {
-                path: Node(path, node.data, node.version)
-                for path, node in zip(level, stored, strict=True)
-                if node is not None and node.data is not None
-            }
-            above = [path for path, node in zip(level, stored, strict=True) if node is not None and node.children]
-            names = self._client.children(above)
-            level = [f"{path}/{name}" for path, below in zip(above, names, strict=True) for name in below or ()]
-        return nodes
-
     # ------------------------------------------------------------------ what is asked for
 
     def _load(self) -> list[Node]:
@@ -484,34 +399,41 @@ class ZooKeeperStore:
         nodes = self._read_everything()
         self._held, self._held_reload = [], None
         self._loaded = True
-        if self._state is not SessionState.ALIVE:
-            self._tell_state(SessionState.ALIVE)
+        self._session.alive()
         return nodes
 
     def _begin(self) -> None:
         self._loaded = True
         self._begun = True
-        self._tell_state(self._state)
+        self._tell_state(self._session.state)
         if self._held_reload is not None:
             self._tell_reload(self._held_reload)
         held, self._held, self._held_reload = self._held, [], None
         self._tell(held)
 
     def _require_connection(self) -> None:
-        if self._replace_s is not None or not self._client.connected:
+        if not self._session.usable:
             raise StorageError(f"there is no connection to ZooKeeper at {self._connect}; nothing was changed")
 
     def _multi(self, operations: Sequence[StoreOp]) -> MetadataChange:
         self._require_connection()
         if not self._loaded:
             self._load()
-        if self._state is not SessionState.ALIVE:
+        if self._session.state is not SessionState.ALIVE:
             raise StorageError("the metadata is being read from ZooKeeper; nothing was changed")
+        try:
+            self._plan_and_do(operations)
+        except StoreConflict:
+            self._learn_why()
+            raise
+        return self._take_held()
+
+    def _plan_and_do(self, operations: Sequence[StoreOp]) -> None:
         for attempt in range(PLANS_MAX):
             resolved = self._planner.resolve(operations, self._client, careful=attempt > 0)
             record = self._fit(resolved, operations)
             if record is not None and self._carry_out(resolved, record):
-                return self._take_held()
+                return
         raise StoreConflict("what was to be changed has been changed by others, again and again")
 
     def _carry_out(self, resolved: Resolved, record: bytes) -> bool:
@@ -522,7 +444,6 @@ class ZooKeeperStore:
             self._planner.forget()
             if resolved.guessed_wrong(refusal):
                 return False
-            self._learn_why()
             raise StoreConflict(str(refusal)) from None
         except Unanswered as error:
             raise StorageError(f"{error}; whether the metadata was changed is not known yet") from error
@@ -606,7 +527,7 @@ class ZooKeeperStore:
     def check(self) -> None:
         """What must hold between two tasks; for tests, while nothing goes on."""
         self._ephemerals.check()
-        assert self._state is not SessionState.ALIVE or not self._read_all
+        assert self._session.state is not SessionState.ALIVE or not self._read_all
         assert not (self._begun and (self._held or self._held_reload is not None))
 
 
@@ -645,4 +566,4 @@ def _nothing() -> None:
     pass
 
 
-__all__ = ["Address", "Credentials", "ZooKeeperStore"]
+__all__ = ["Credentials", "ZooKeeperStore"]
