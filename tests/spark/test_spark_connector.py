@@ -81,7 +81,11 @@ def test_a_stream_is_that_of_spark_s_connector(
         inputs.append(run(frame, tmp_path / f"{kind}-checkpoint", tmp_path / kind))
         found.append(collected(spark.read.parquet(str(tmp_path / kind))))
     assert found[0] == found[1]
-    assert inputs[0] == inputs[1], "the same records in each micro-batch"
+    ours, theirs = inputs
+    assert sum(ours) == sum(theirs)
+    assert len(ours) <= len(theirs), "what its rounding leaves over needs no micro-batch of its own"
+    assert all(0 <= mine - other <= 3 for mine, other in zip(ours[:-1], theirs, strict=False)), "an offset a partition"
+    assert max(ours) <= 300
 
 
 def test_a_checkpoint_of_spark_s_connector_is_continued(
