@@ -7,6 +7,7 @@
     ├── Refused           a request, or a part of it, is refused: the peer is told Kafka's error code
     ├── CorruptData       bytes on disk, or in a batch, are not what their checksum or their header says
     ├── StorageError      the disk failed
+    │   └── TruncationError   ... in the middle of cutting a log: the broker stops, its next start recovers the log
     ├── StoreConflict     the metadata changed under a compare-and-set
     └── ConfigError       a setting is unknown, ill-typed or out of range; the text says what to write instead
 
@@ -47,6 +48,10 @@ class CorruptData(CordwoodError):
 
 class StorageError(CordwoodError):
     """A file could not be read or written."""
+
+
+class TruncationError(StorageError):
+    """A log was cut in part: what it holds and what it knows of that may differ, so nobody may go on with it."""
 
 
 class StoreConflict(CordwoodError):

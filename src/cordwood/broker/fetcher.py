@@ -12,7 +12,7 @@ answer under way: the leader answers that when the next request comes.
 from typing import TYPE_CHECKING
 
 from cordwood.broker.throttle import is_named
-from cordwood.errors import CorruptData, Error, StorageError
+from cordwood.errors import CorruptData, Error, StorageError, TruncationError
 from cordwood.ids import NodeId, TopicId
 from cordwood.log.epochs import EpochEnd
 from cordwood.partition.partition import Partition
@@ -88,12 +88,7 @@ class Fetcher:
             self._followed[followed.key] = followed
         followed.resting = False
         followed.rest_ms = 0
-        try:
-            self._broker.replicas.forget_unknown(self._broker, partition)
-        except StorageError as error:
-            self._broker.logger.error("%s could not be cut: %s", partition.name, error)
-            self._rest(followed)
-            return
+        self._broker.replicas.forget_unknown(self._broker, partition)
         self._changed[followed] = None
 
     def drop(self, partition: Partition) -> None:
@@ -243,6 +238,8 @@ class Fetcher:
                     continue
                 try:
                     self._take_one(followed, answer)
+                except TruncationError:
+                    raise  # half of it may be done: only a start that recovers the log knows what there is
                 except (StorageError, CorruptData) as error:
                     self._broker.logger.error("%s could not be replicated: %s", followed.partition.name, error)
                     self._rest(followed)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from cordwood.config.topic import TopicConfig
-from cordwood.errors import CorruptData, Error, Refused, StorageError
+from cordwood.errors import CorruptData, Error, Refused, StorageError, TruncationError
 from cordwood.ids import NO_LEADER_EPOCH, NO_TIMESTAMP
 from cordwood.ports import Disk, FileSlice, Instant, Syncable
 from cordwood.record.batch import BatchHeader, batches, header_at, stamp
@@ -391,13 +391,22 @@ class Log:
 
         If ``end_offset`` is then less than the recovery point that the last checkpoint has, the checkpoint must be
         lowered before anything is appended (``LogDirectory.lower_recovery_point``).
+
+        Raises:
+            TruncationError: the disk failed in the midst of it; this object is of no use any more.
         """
+        try:
+            return self._truncate(offset, now)
+        except StorageError as error:
+            raise TruncationError(f"a log could not be cut at offset {offset}: {error}") from error
+
+    def _truncate(self, offset: int, now: Instant) -> list[str]:
         if offset >= self.end_offset:
             if self._epochs.truncate_from(self.end_offset):
                 self._epochs_changed()
             return []
         if offset < self._bases[0]:
-            return self.restart_at(offset, now)
+            return self._restart_at(offset, now)
         offset = self._batch_boundary(offset)
         keep = bisect_right(self._bases, offset)
         deleted = self._drop_segments(keep)
@@ -417,7 +426,13 @@ class Log:
         return deleted
 
     def restart_at(self, offset: int, now: Instant) -> list[str]:
-        """Drop everything and go on at *offset*; the paths of files to be removed later."""
+        """Drop everything and go on at *offset*; the paths of files to be removed later. Raises like ``truncate``."""
+        try:
+            return self._restart_at(offset, now)
+        except StorageError as error:
+            raise TruncationError(f"a log could not begin anew at offset {offset}: {error}") from error
+
+    def _restart_at(self, offset: int, now: Instant) -> list[str]:
         deleted = self._drop_segments(0)
         self._epochs.clear()
         self._epochs.save_durably()
