@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cordwood.config.topic import TopicConfig
-from cordwood.errors import CorruptData, Error, StorageError
+from cordwood.errors import CorruptData, Error, StorageError, TruncationError
 from cordwood.record.build import Record, build
 from log.builders import DIRECTORY, START_MS, TINY, Bench, refused
 
@@ -91,6 +91,22 @@ def test_a_sync_that_began_before_a_truncation_proves_nothing() -> None:
     bench.fill(10)
     bench.log.synced(job, bench.now)
     assert bench.log.recovery_point == 0
+
+
+def test_a_cut_that_fails_ends_the_use_of_the_log() -> None:
+    failures = 0
+    for changes in range(20):
+        bench = Bench(replace(TINY, segment_bytes=300))
+        bench.fill(30)
+        bench.disk.fails_after = changes
+        try:
+            bench.log.truncate(5, bench.now)
+        except TruncationError:
+            failures += 1
+        else:
+            break
+    assert failures > 2
+    assert bench.log.end_offset == 5
 
 
 def batch_at(

@@ -96,7 +96,7 @@ BUGS: dict[Plant, Setting] = {
             "replica.lag.time.max.ms": "2000",
             "leader.imbalance.check.interval.seconds": "1",
         },
-        600,
+        1_200,
     ),
     elected_outside_the_in_sync_replicas: Setting(("kill", "isolate"), {"replica.lag.time.max.ms": "250"}),
     removed_before_it_is_confirmed: Setting(

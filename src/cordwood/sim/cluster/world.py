@@ -16,6 +16,7 @@ from cordwood.sim.clock import SimClock
 from cordwood.sim.cluster.checker import Replica, replica, violations
 from cordwood.sim.cluster.consumer import Consumer
 from cordwood.sim.cluster.faults import Faults
+from cordwood.sim.cluster.mover import Mover
 from cordwood.sim.cluster.node import SimNode
 from cordwood.sim.cluster.producer import ALL, LEADER, Producer
 from cordwood.sim.cluster.witness import Witness
@@ -37,6 +38,7 @@ EVENTS_PER_CHECK = 25
 PORT = 9092
 
 FIRST, SECOND = TopicName("first"), TopicName("second")
+OFFSETS = TopicPartition(TopicName("__consumer_offsets"), 0)
 
 
 class ClusterWorld:
@@ -135,6 +137,13 @@ class ClusterWorld:
             Consumer(around, f"consumer-{number}", self._partitions, version=random.choice((9, 12, 13, 17)))
             for number in range(random.randint(1, 2))
         ]
+        self._mover = Mover(
+            around,
+            [*self._partitions, TABLE, OFFSETS],
+            brokers=self.brokers,
+            replicas_max=min(self.brokers, 3),
+            changes=random.choice((0, 0, random.randint(1, 15))),
+        )
         self._keeper = Keeper(around, batches=random.randint(0, 80))
         self._group = Shared(around, int(self._static["group.consumer.session.timeout.ms"]))
         self._members = [
@@ -155,8 +164,9 @@ class ClusterWorld:
         self.trace.line("world", f"seed {self.seed}, {self._describe()}")
         for node in self.nodes:
             node.start_in(500)
-        clients: list[Admin | Producer | Consumer | Keeper | Member] = [
+        clients: list[Admin | Producer | Consumer | Keeper | Member | Mover] = [
             self._admin,
+            self._mover,
             *self._producers,
             *self._consumers,
             self._keeper,
@@ -263,6 +273,8 @@ class ClusterWorld:
         found = []
         if info.leader < 0 or set(info.isr) != set(info.replicas):
             found.append(f"{what} is led by {info.leader}, in sync are {info.isr}")
+        if info.moving:
+            found.append(f"{what} still moves: {info.assignment}")
         local = [driver.broker.replicas.by_name.get(topic, {}).get(info.index) for driver in self._drivers()]
         ends = {(replica.log.end_offset, replica.high_watermark) for replica in local if replica is not None}
         if len(ends) != 1 or any(end != committed for end, committed in ends):
@@ -367,13 +379,15 @@ def _draw_topics(random: Random, brokers: int) -> dict[TopicName, tuple[int, dic
 
 
 def _draw_table(random: Random, brokers: int) -> dict[str, str]:
-    """Settings of the topic that is compacted."""
+    """Settings of the topic that is compacted.
+
+    Tombstones stay: a replica that was away until they were gone would keep what they deleted, here as in Kafka.
+    """
     return {
         "cleanup.policy": "compact",
         "internal.segment.bytes": str(random.choice((400, 1_000))),
         "index.interval.bytes": str(random.choice((0, 100, 4096))),
         "min.cleanable.dirty.ratio": str(random.choice((0, 0.4))),
-        "delete.retention.ms": str(random.choice((0, 1_000))),
         "file.delete.delay.ms": str(random.choice((0, 2_000))),
         "min.insync.replicas": str(random.randint(1, min(brokers, 2))),
     }
