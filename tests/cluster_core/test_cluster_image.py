@@ -245,3 +245,14 @@ def _operations(image: MetadataImage, random: Random, kind: str, name: TopicName
     if kind == "config":
         return set_config(image, layout.topic_config_path(name), {"x": "1"} if number else {})
     return []
+
+
+@pytest.mark.parametrize("path", [layout.topic_path(T), layout.partition_path(T, 0), layout.topic_config_path(T)])
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"partitions":{"0":[1,1]},"topic_id":7}', b"\xff\xfe"])
+def test_a_node_that_makes_no_sense_is_left_out(path: str, data: bytes) -> None:
+    image = MetadataImage()
+    image.apply([topic_node(), state_node(), config_node(a="1")])
+    before = image.topics[T].id, image.topics[T].partitions[0].leader, image.topics[T].config
+    assert image.apply([node(path, data)]).damaged == [path]
+    assert (image.topics[T].id, image.topics[T].partitions[0].leader, image.topics[T].config) == before
+    image.check()

@@ -288,6 +288,8 @@ class Broker:
 
     def _changed(self, delta: Delta) -> None:
         """Let everything follow the metadata. First what this broker is, then what it holds, then what it does."""
+        for path in delta.damaged:
+            self.logger.error("the metadata at %s makes no sense and is left out; what was known of it stays", path)
         if delta.broker_configs:
             self.settings.reload(self.image)
         self.membership.apply(delta)

@@ -85,6 +85,8 @@ class Delta:
     topics: dict[TopicName, dict[int, None] | None] = field(default_factory=dict)
     """With the partitions that have another state; or None: more than that, the topic itself."""
     broker_configs: dict[str, None] = field(default_factory=dict)
+    damaged: list[str] = field(default_factory=list)
+    """Paths of nodes that make no sense."""
     departed: list[Registration] = field(default_factory=list)
     """What those brokers were that went."""
     brokers: dict[NodeId, None] = field(default_factory=dict)
@@ -137,7 +139,11 @@ class MetadataImage:
             self._delete(path, delta)
         for node in changed:
             self.versions[node.path] = node.version
-            self._set(node.path, node.data, delta)
+            try:
+                self._set(node.path, node.data, delta)
+            except (ValueError, LookupError, TypeError, AttributeError, AssertionError):
+                # Brokers write what brokers read; but people can edit a shared store. What was known before stays.
+                delta.damaged.append(node.path)
         return delta
 
     def replace(self, nodes: Iterable[Node]) -> Delta:
