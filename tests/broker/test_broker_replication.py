@@ -4,6 +4,7 @@ import pytest
 
 from broker.cluster_harness import Cluster, Member
 from broker.harness import Client, batch, fetch, produce, produced, read
+from cordwood.broker.fetcher import ASKED_MAX
 from cordwood.errors import Error
 from cordwood.ids import TopicName
 from cordwood.wire.messages import (
@@ -561,6 +562,20 @@ def test_a_follower_with_a_full_disk_rests_and_goes_on() -> None:
     cluster.advance(5000)
     assert outcome(client).error_code == Error.NONE
     settle(cluster, "t", replicas=2)
+
+
+def test_what_rests_for_a_moment_is_not_named_and_forgotten_at_once() -> None:
+    cluster = Cluster(2)
+    cluster.topic("t")
+    (fetcher,) = cluster[2].broker.replication._fetchers.values()
+    (followed,) = fetcher._followed.values()
+    fetcher._rest(followed)
+    fetcher._asked = ASKED_MAX  # so that nothing tells the leader of it
+    fetcher._rested(followed, cluster[2].broker.now)
+    request = fetcher._request()
+    assert request is not None
+    assert [topic.topic_id for topic in request.topics] == [followed.partition.topic_id]
+    assert not request.forgotten_topics_data
 
 
 def test_logs_with_many_batches_and_segments_are_the_same() -> None:

@@ -95,7 +95,7 @@ def test_a_sync_that_began_before_a_truncation_proves_nothing() -> None:
 
 def test_a_cut_that_fails_ends_the_use_of_the_log() -> None:
     failures = 0
-    for changes in range(20):
+    for changes in range(200):
         bench = Bench(replace(TINY, segment_bytes=300))
         bench.fill(30)
         bench.disk.fails_after = changes

@@ -164,6 +164,7 @@ class Fetcher:
             partition = followed.partition
             log = partition.log
             followed.in_session = True
+            self._forgotten.pop(followed.key, None)  # of what is both named and forgotten the leader forgets
             followed.told_epoch = partition.leader_epoch
             wanted = FetchRequestPartition(
                 partition=partition.name.partition,

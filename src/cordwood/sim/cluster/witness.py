@@ -35,6 +35,8 @@ class Witness:
         self._topics = topics
         self._leaders: dict[tuple[TopicId, int, int], NodeId] = {}
         """By topic, partition and leader epoch."""
+        self._newest: dict[tuple[TopicId, int], int] = {}
+        """The newest leader epoch of each partition."""
         self._checked: dict[tuple[NodeId, TopicPartition], int] = {}
         """Up to where what a broker calls committed was compared, in this life of it."""
         self.committed: dict[TopicPartition, list[Committed]] = {}
@@ -62,16 +64,23 @@ class Witness:
         is_watched = name.topic in self._topics
         if reign not in self._leaders:
             self._leaders[reign] = node
-            self.elections += 1
             self._checked[node, name] = 0
-            if is_watched:
-                self._has_all(node, partition)
-                self.on_election(node)
+            self._begins(node, partition)
         elif self._leaders[reign] != node:
             self._history.complain(f"{name}: {self._leaders[reign]} and {node} both lead in epoch {epoch}")
             self._leaders[reign] = node
         if is_watched and partition.high_watermark > self._checked.get((node, name), 0):
             self._compare(node, partition)
+
+    def _begins(self, node: NodeId, partition: Partition) -> None:
+        """A broker leads. If it slept through all that, others may have led since."""
+        self.elections += 1
+        key = partition.topic_id, partition.name.partition
+        if partition.leader_epoch > self._newest.get(key, -1):
+            self._newest[key] = partition.leader_epoch
+            if partition.name.topic in self._topics:
+                self._has_all(node, partition)
+                self.on_election(node)
 
     def _has_all(self, node: NodeId, partition: Partition) -> None:
         committed = self.committed.setdefault(partition.name, [])
