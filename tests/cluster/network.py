@@ -75,6 +75,12 @@ class Network:
         for other in others:
             self.cut(node, other)
 
+    def join(self, one: Node, other: Node) -> None:
+        """Between these two everything passes again; what has waited first."""
+        for wire in ((one, other), (other, one)):
+            self._delay_s.pop(wire, None)
+            self._do(self._set_gate(wire, True))
+
     def mend(self) -> None:
         """Everything passes again; what has waited first."""
         self._delay_s.clear()

@@ -1,10 +1,12 @@
 """Minutes of faults, one after the other, chosen by a seed; then the checker. A program of its own.
 
-    python tests/cluster/torture.py --minutes 5 [--seed N] [--faults kill-leader,freeze-leader,…] [--data DIR]
+    python tests/cluster/torture.py --minutes 5 [--seed N] [--faults kill-leader,freeze-leader,…] [--together]
+        [--data DIR]
 
 Three brokers whose wires can be cut, three ZooKeeper servers, two writers, an idempotent one among them, and a group of
 readers. Every fault that leaves a majority alone must leave the writers their progress; after every fault all replicas
-must come back in sync. The same seed chooses the same faults; what they meet is up to the machine.
+must come back in sync. With --together, several brokers suffer at the same time, and progress is asked for only after
+all is mended. The same seed chooses the same faults; what they meet is up to the machine.
 """
 
 import argparse
@@ -17,7 +19,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -26,9 +27,10 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 from cluster import checker  # noqa: E402
 from cluster.cordwood_nodes import cordwood_nodes  # noqa: E402
-from cluster.harness import Cluster, Topic  # noqa: E402
-from cluster.network import KEEPER, Network  # noqa: E402
+from cluster.harness import Cluster  # noqa: E402
+from cluster.network import Network  # noqa: E402
 from cluster.recorder import Recorder  # noqa: E402
+from cluster.torments import FAULTS, TOGETHER, WITHOUT_PROGRESS, Stage  # noqa: E402
 from cluster.workload import Workload  # noqa: E402
 from cordwood.run.zookeeper_server import Ensemble  # noqa: E402
 
@@ -36,176 +38,7 @@ PARTITIONS: Final = 4
 PROGRESS_S: Final = 60.0
 FAULT_S: Final = (0.2, 4.0)
 REST_S: Final = (0.0, 2.0)
-
-
-@dataclass(slots=True)
-class Stage:
-    """All that faults can be done to."""
-
-    cluster: Cluster
-    network: Network
-    ensemble: Ensemble
-    topic: Topic
-    chance: random.Random
-
-    def leader(self) -> int:
-        return self.cluster.leader(self.topic, self.chance.randrange(self.topic.partitions))
-
-    def follower(self) -> int:
-        return self.chance.choice(self.cluster.followers(self.topic, self.chance.randrange(self.topic.partitions)))
-
-    def others(self, node: int) -> list[int]:
-        return [number for number in self.cluster.nodes if number != node]
-
-
-Fault = Callable[[Stage], Iterator[None]]
-"""Does it, waits at its only yield for as long as the fault shall last, and undoes it."""
-
-
-def _killed(choose: Callable[[Stage], int]) -> Fault:
-    def fault(stage: Stage) -> Iterator[None]:
-        node = choose(stage)
-        stage.cluster.kill(node)
-        yield
-        stage.cluster.restart(node)
-
-    return fault
-
-
-def _stopped(choose: Callable[[Stage], int]) -> Fault:
-    def fault(stage: Stage) -> Iterator[None]:
-        node = choose(stage)
-        status = stage.cluster.nodes[node].stop()
-        assert status == 0, f"broker {node} ended with {status}"
-        yield
-        stage.cluster.restart(node)
-
-    return fault
-
-
-def _frozen(choose: Callable[[Stage], int]) -> Fault:
-    def fault(stage: Stage) -> Iterator[None]:
-        node = choose(stage)
-        stage.cluster.freeze(node)
-        yield
-        stage.cluster.thaw(node)
-
-    return fault
-
-
-def _wiped(stage: Stage) -> Iterator[None]:
-    node = stage.leader()
-    stage.cluster.kill(node)
-    stage.cluster.wipe(node)
-    yield
-    stage.cluster.restart(node)
-
-
-def _all_killed(stage: Stage) -> Iterator[None]:
-    for node in stage.cluster.nodes:
-        stage.cluster.kill(node)
-    yield
-    for node in stage.cluster.nodes:
-        stage.cluster.restart(node)
-
-
-def _two_killed(stage: Stage) -> Iterator[None]:
-    nodes = stage.chance.sample(sorted(stage.cluster.nodes), 2)
-    for node in nodes:
-        stage.cluster.kill(node)
-    yield
-    for node in nodes:
-        stage.cluster.restart(node)
-
-
-def _rolling(stage: Stage) -> Iterator[None]:
-    for node in sorted(stage.cluster.nodes):
-        assert stage.cluster.nodes[node].stop() == 0
-        stage.cluster.restart(node)
-        stage.cluster.wait_in_sync(stage.topic)
-    yield
-
-
-def _brokers_cut(stage: Stage) -> Iterator[None]:
-    one, other = stage.chance.sample(sorted(stage.cluster.nodes), 2)
-    if stage.chance.random() < 0.4:
-        stage.network.cut(one, other)
-    else:
-        stage.network.cut_one_way(one, other)
-    yield
-    stage.network.mend()
-
-
-def _keeper_cut(stage: Stage) -> Iterator[None]:
-    node = stage.leader()
-    which = stage.chance.randrange(3)
-    if which != 1:
-        stage.network.cut_one_way(node, KEEPER)
-    if which != 2:
-        stage.network.cut_one_way(KEEPER, node)
-    yield
-    stage.network.mend()
-
-
-def _isolated(stage: Stage) -> Iterator[None]:
-    """Clients reach it, nobody else does."""
-    node = stage.leader()
-    stage.network.isolate(node, [KEEPER, *stage.others(node)])
-    yield
-    stage.network.mend()
-
-
-def _slow(stage: Stage) -> Iterator[None]:
-    one, other = stage.chance.sample(sorted(stage.cluster.nodes), 2)
-    stage.network.slow(one, other, stage.chance.uniform(0.01, 0.5))
-    yield
-    stage.network.mend()
-
-
-def _keepers_killed(count: int) -> Fault:
-    def fault(stage: Stage) -> Iterator[None]:
-        servers = stage.chance.sample(stage.ensemble.servers, count)
-        for server in servers:
-            server.kill()
-        yield
-        for server in servers:
-            server.launch()
-        for server in servers:
-            server.wait_until_serving()
-
-    return fault
-
-
-def _keeper_leader_killed(stage: Stage) -> Iterator[None]:
-    server = stage.ensemble.leader()
-    if server is not None:
-        server.kill()
-    yield
-    if server is not None:
-        server.start()
-
-
-FAULTS: Final[dict[str, Fault]] = {
-    "kill-leader": _killed(Stage.leader),
-    "kill-follower": _killed(Stage.follower),
-    "kill-controller": _killed(lambda stage: stage.cluster.controller()),
-    "stop-leader": _stopped(Stage.leader),
-    "freeze-leader": _frozen(Stage.leader),
-    "freeze-follower": _frozen(Stage.follower),
-    "freeze-controller": _frozen(lambda stage: stage.cluster.controller()),
-    "empty-disk": _wiped,
-    "kill-two": _two_killed,
-    "kill-all": _all_killed,
-    "rolling-restart": _rolling,
-    "cut-brokers": _brokers_cut,
-    "cut-zookeeper": _keeper_cut,
-    "isolate-leader": _isolated,
-    "slow-wire": _slow,
-    "kill-one-zookeeper": _keepers_killed(1),
-    "kill-zookeepers-leader": _keeper_leader_killed,
-    "kill-two-zookeepers": _keepers_killed(2),
-}
-WITHOUT_PROGRESS: Final = ("kill-two", "kill-all", "kill-two-zookeepers")
+PAUSE: Final = threading.Event()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -219,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stack.callback(recorder.close)
         stage = stack.enter_context(_stage(directory, random.Random(seed)))
         try:
-            history = _torture(stage, recorder, options.faults, options.minutes * 60)
+            turn = _together if options.together else _one_after_the_other(options.faults)
+            history = _torture(stage, recorder, turn, options.minutes * 60)
         except BaseException:
             _explain(stage, directory)
             raise
@@ -230,7 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 @contextmanager
 def _stage(directory: Path, chance: random.Random) -> Iterator[Stage]:
     with ExitStack() as stack:
-        ensemble = stack.enter_context(Ensemble(directory / "zookeeper"))
+        words = stack.enter_context((directory / "zookeeper.log").open("w"))
+        ensemble = stack.enter_context(
+            Ensemble(directory / "zookeeper", on_line=lambda number, line: print(number, line, file=words))
+        )
         network = Network()
         stack.callback(network.close)
         keepers = [server.port for server in ensemble.servers]
@@ -240,33 +77,63 @@ def _stage(directory: Path, chance: random.Random) -> Iterator[Stage]:
         yield Stage(cluster, network, ensemble, cluster.create("torture", PARTITIONS), chance)
 
 
-def _torture(stage: Stage, recorder: Recorder, names: Sequence[str], duration_s: float) -> checker.History:
+def _torture(stage: Stage, recorder: Recorder, turn: "Turn", duration_s: float) -> checker.History:
     topic, cluster = stage.topic, stage.cluster
     done: Counter[str] = Counter()
     start_s = time.monotonic()
-    pause = threading.Event()
     with Workload(recorder, cluster.bootstrap, topic.name, topic.partitions, readers=3, timeout_s=300.0) as workload:
         workload.progress()
         while time.monotonic() < start_s + duration_s:
-            name = stage.chance.choice(names)
             begin_s, before = time.monotonic(), workload.acknowledged
-            print(f"{begin_s - start_s:6.1f} s  {name}", end="", flush=True)
-            fault = FAULTS[name](stage)
-            next(fault)
-            pause.wait(stage.chance.uniform(*FAULT_S))
-            if name not in WITHOUT_PROGRESS:
-                workload.progress(within_s=PROGRESS_S)
-            next(fault, None)
+            print(f"{begin_s - start_s:6.1f} s ", end="", flush=True)
+            done.update(turn(stage, workload))
             cluster.wait_in_sync(topic)
             workload.progress(within_s=PROGRESS_S)
-            pause.wait(stage.chance.uniform(*REST_S))
-            done[name] += 1
+            PAUSE.wait(stage.chance.uniform(*REST_S))
             took_s, gained = time.monotonic() - begin_s, workload.acknowledged - before
             print(f": {gained} records in {took_s:.1f} s", flush=True)
             assert not workload.idempotent.errors, workload.idempotent.errors[:5]
         print(f"faults: {dict(sorted(done.items()))}", flush=True)
         cluster.settle(workload, topic)
         return cluster.judge(recorder, topic)
+
+
+Turn = Callable[[Stage, Workload], list[str]]
+"""One or more faults, mended at its end; their names."""
+
+
+def _one_after_the_other(names: Sequence[str]) -> Turn:
+    def turn(stage: Stage, workload: Workload) -> list[str]:
+        name = stage.chance.choice(names)
+        print(f" {name}", end="", flush=True)
+        fault = FAULTS[name](stage)
+        next(fault)
+        PAUSE.wait(stage.chance.uniform(*FAULT_S))
+        if name not in WITHOUT_PROGRESS:
+            workload.progress(within_s=PROGRESS_S)
+        next(fault, None)
+        return [name]
+
+    return turn
+
+
+def _together(stage: Stage, workload: Workload) -> list[str]:
+    """Begin and end faults in any order, so that some of them overlap."""
+    names = [stage.chance.choice(sorted(TOGETHER)) for _ in range(stage.chance.randint(2, 5))]
+    under_way: list[Iterator[None]] = []
+    for name in names:
+        print(f" {name}", end="", flush=True)
+        if len(stage.busy) == len(stage.cluster.nodes) or (under_way and stage.chance.random() < 0.3):
+            next(under_way.pop(stage.chance.randrange(len(under_way))), None)
+        fault = TOGETHER[name](stage)
+        next(fault)
+        under_way.append(fault)
+        PAUSE.wait(stage.chance.uniform(*FAULT_S))
+    stage.chance.shuffle(under_way)
+    for fault in under_way:
+        next(fault, None)
+        PAUSE.wait(stage.chance.uniform(0.0, 1.0))
+    return names
 
 
 def _explain(stage: Stage, directory: Path) -> None:
@@ -290,6 +157,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=5.0, help="how long (5)")
     parser.add_argument("--seed", type=int, default=None, help="which faults; default: any")
     parser.add_argument("--faults", type=_names, default=list(FAULTS), help=f"some of: {','.join(FAULTS)}")
+    parser.add_argument("--together", action="store_true", help="several brokers suffer at the same time")
     parser.add_argument("--data", type=Path, default=None, help="where data and history stay; default: nowhere")
     return parser.parse_args(arguments)
 
