@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Cordwood beside Apache Kafka.")
     parser.add_argument("--rounds", type=int, default=3, help="measured rounds of each row; medians are shown (3)")
-    parser.add_argument("--quick", action="store_true", help="less of everything: about 6 minutes, rougher figures")
+    parser.add_argument("--quick", action="store_true", help="less of everything: about 9 minutes, rougher figures")
     parser.add_argument("--only", type=_row_keys, default=None, help=f"some rows alone, of: {','.join(ROW_KEYS)}")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="where JSON and PNG go")
     parser.add_argument("--data", type=Path, default=None, help="where the brokers' temporary data goes")
