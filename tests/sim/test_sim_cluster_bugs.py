@@ -90,13 +90,13 @@ class Setting(NamedTuple):
 BUGS: dict[Plant, Setting] = {
     acknowledged_before_followers_have_it: Setting(("kill",), {}),
     cut_at_the_high_watermark: Setting(
-        ("kill", "wait_for_election"),
+        ("fell_two",),
         {
             "replica.fetch.wait.max.ms": "500",
             "replica.lag.time.max.ms": "2000",
             "leader.imbalance.check.interval.seconds": "1",
         },
-        1_200,
+        2_500,
     ),
     elected_outside_the_in_sync_replicas: Setting(("kill", "isolate"), {"replica.lag.time.max.ms": "250"}),
     removed_before_it_is_confirmed: Setting(

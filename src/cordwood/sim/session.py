@@ -108,6 +108,8 @@ class Session:
         elif self._store.beat(self._id):
             self._beat_ms = now_ms
             self._revive()
+            for _ in self._inbox:  # some of it may have come to a road that was blocked
+                self._come_soon()
         else:
             self._lose("the store has ended it")
             return
@@ -131,8 +133,6 @@ class Session:
     def _revive(self) -> None:
         if self._state is SessionState.SUSPENDED:
             self._say("has the store again")
-            for _ in self._inbox:
-                self._come_soon()
             self._tell(SessionState.ALIVE)
 
     def _lose(self, reason: str) -> None:

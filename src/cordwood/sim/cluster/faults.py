@@ -74,7 +74,7 @@ class Faults:
             self._kill_controller,
             self._lie_in_wait,
             self._wait_for_election,
-            self._wait_for_election,
+            self._fell_two,
             self._lose_power,
             self._lose_disk,
             self._pause,
@@ -203,6 +203,14 @@ class Faults:
         """Strike whoever leads next, before others have followed it for long."""
         self._say("the next leader will fall")
         self._witness.on_election = self._doom
+
+    def _fell_two(self) -> None:
+        """Strike a leader, and then its successor."""
+        leaders = {partition.leader for topic in self.image().topics.values() for partition in topic.partitions}
+        running = [node for node in self._nodes if node.id in leaders and node.is_running]
+        if running:
+            self._wait_for_election()
+            self.die(self._random.choice(running), Way.KILLED)
 
     def _doom(self, leader: NodeId) -> None:
         self._witness.on_election = _ignore
