@@ -10,7 +10,7 @@ import pytest
 from cordwood.sim.__main__ import main
 from cordwood.sim.cluster.world import ClusterWorld
 
-SEEDS = range(1, 11)
+SEEDS = range(1, 15)
 STEPS = 5_000
 
 
@@ -31,7 +31,7 @@ def test_two_and_five_brokers_keep_every_promise() -> None:
 def test_the_seeds_meet_every_fault() -> None:
     lines: list[str] = []
     acknowledged = elections = 0
-    for seed in range(101, 107):
+    for seed in range(101, 109):
         world = ClusterWorld(seed, steps=STEPS)
         world.run()
         lines += world.trace.lines

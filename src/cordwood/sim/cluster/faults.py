@@ -3,7 +3,7 @@
 Whatever was acknowledged is on all in-sync replicas, in their page caches. So a machine may lose its power, or its
 disk, only while each of its partitions has another in-sync replica; and until it is back, and has said what it may
 have lost, nothing may happen to the others that takes them for dead: without that no cluster of this kind can keep its
-promises, and Kafka's does not either. For such a loss the faults wait, and gentle ones alone go on meanwhile.
+promises, and Kafka's does not either. Such a loss waits until it can be borne, and gentle faults alone go with it.
 Everything else may happen at any time.
 """
 
@@ -23,6 +23,8 @@ WALL_SHIFT_MAX_MS = 600_000
 RESTART_MAX_MS = 2_500
 TROUBLE_MAX_MS = 4_000
 REIGN_MAX_MS = 60
+WAIT_MAX_MS = 200
+GIVING_UP_ODDS = 0.02
 
 
 Kind = Callable[[], None]
@@ -76,6 +78,7 @@ class Faults:
             self._wait_for_election,
             self._fell_two,
             self._lose_power,
+            self._lose_power,
             self._lose_disk,
             self._pause,
             self._pause,
@@ -110,20 +113,28 @@ class Faults:
                 node.start_in(RESTART_MAX_MS)
 
     def _plan(self) -> None:
-        self._around.clock.after(self._random.randint(1, self._pause_max_ms), "fate", self._strike)
+        pause_max_ms = self._pause_max_ms if self._loss is None else WAIT_MAX_MS
+        self._around.clock.after(self._random.randint(1, pause_max_ms), "fate", self._strike)
 
     def _strike(self) -> None:
         if not self._is_on:
             return
         self._plan()
-        if self._loss is not None and self._is_bearable(self._loss[0]):
-            loss, self._loss = self._loss, None
-            self.die(*loss)
-        else:
-            is_safe = self._loss is None and all(node.is_intact for node in self._nodes)
-            kinds = self._gentle + self._rough if is_safe else self._gentle
-            if kinds:
-                self._random.choice(kinds)()
+        if self._loss is not None:
+            self._lose(*self._loss)
+            return
+        is_safe = all(node.is_intact for node in self._nodes)
+        kinds = self._gentle + self._rough if is_safe else self._gentle
+        if kinds:
+            self._random.choice(kinds)()
+
+    def _lose(self, node: SimNode, way: Way) -> None:
+        """If it can be borne now. Some do not wait for ever: others may be too sick to get well."""
+        if self._is_bearable(node):
+            self.die(node, way)
+            self._loss = None
+        elif self._random.random() < GIVING_UP_ODDS:
+            self._loss = None
 
     def _say(self, what: str) -> None:
         self._around.trace.line("world", what)
