@@ -59,7 +59,11 @@ def test_two_zookeeper_servers_of_three_stop_changes_and_then_writes(
 
 def read_by_a_newcomer(cluster: Cluster, topic: Topic, *, count: int) -> bool:
     """Can a client that did not know the cluster before read so many records?"""
-    settings: dict[str, str | int | float | bool] = {"bootstrap.servers": cluster.bootstrap, "group.id": "newcomer"}
+    settings: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": cluster.bootstrap,
+        "group.id": "newcomer",
+        "enable.auto.commit": False,  # there is no coordinator now
+    }
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(place.topic, place.partition, 0) for place in topic.places()])
     try:
