@@ -16,7 +16,7 @@ from cordwood.spark.warm import warm
 
 some_bytes = st.none() | st.binary(max_size=200)
 headers = st.none() | st.lists(st.tuples(st.text(max_size=5), some_bytes), max_size=3)
-one_row = st.tuples(some_bytes, some_bytes, headers, st.integers(-(2**62), 2**62))
+one_row = st.tuples(some_bytes, some_bytes, headers, st.integers(-(2**62), 2**62 - 1))
 
 
 def stored(encoder: Encoder, rows: Rows, timestamps_ms: int | np.ndarray = 0) -> dict[int, list[Record]]:
