@@ -20,7 +20,7 @@ from uuid import uuid4
 from benchmarks import peer
 
 from clients.groups.events import TERMINAL, Event, Kind, Place, Wish, from_line
-from clients.groups.history import faults, owned
+from clients.groups.history import faults, owned, secured
 from clients.groups.kinds import Kind as MemberKind
 from clients.java.bridge import compiled_classes
 from support.waiting import eventually
@@ -188,10 +188,15 @@ class Crew:
         return [event for member in self.members if member.wish.group == group for event in list(member.events)]
 
     def read_all(self, ends: dict[Place, int], group: str | None = None) -> None:
-        """Wait until the group has read everything up to these offsets."""
+        """Wait until the group has read everything up to these offsets, so that nothing is left to be read again."""
         name = self.wish.group if group is None else group
         members = [member for member in self.members if member.wish.group == name]
-        explained(members, lambda: ends.items() <= reached(self.events(name)).items(), f"{name}'s end of reading")
+
+        def all_is_read() -> bool:
+            events = self.events(name)
+            return ends.items() <= reached(events).items() and ends.items() <= secured(events).items()
+
+        explained(members, all_is_read, f"{name}'s end of reading")
 
     def all_leave(self) -> None:
         """All at once, the killed ones excepted."""
@@ -259,10 +264,27 @@ def explained(members: Sequence[Member], condition: Callable[[], bool], what: st
 
 
 def _lives(members: Sequence[Member]) -> str:
-    events = sorted((event for member in members for event in list(member.events)), key=lambda event: event.at)
-    lines = [f"{one.at:.3f} {one.member} {one.kind} {_short(one.places)} {one.offsets} {one.text}" for one in events]
+    lines = [
+        f"{one.at:.3f} {one.member} {one.kind} {_short(one.places)} {one.offsets} {one.text}"
+        for one in sorted((event for member in members for event in _condensed(member.events)), key=lambda one: one.at)
+    ]
     words = [line.rstrip() for member in members for line in member.host.last_words[-20:] if line.strip()]
     return "\n".join([*words, *lines])[-8_000:]
+
+
+def _condensed(events: Iterable[Event]) -> list[Event]:
+    """What a member reads of a partition without a word about anything else, as one event: else it hides the rest."""
+    told: list[Event] = []
+    since: dict[Place, int] = {}
+    """Where in *told* the reads are that may be added to."""
+    for event in list(events):
+        if event.kind != "read":
+            since.clear()
+        elif (at := since.setdefault(event.places[0], len(told))) < len(told):
+            told[at] = replace(told[at], offsets=(told[at].offsets[0], event.offsets[1]))
+            continue
+        told.append(event)
+    return told
 
 
 def _short(places: Iterable[Place]) -> str:

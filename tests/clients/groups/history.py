@@ -67,6 +67,31 @@ def owned(events: Iterable[Event]) -> set[Place]:
     return mine
 
 
+def secured(events: Iterable[Event]) -> dict[Place, int]:
+    """How far a group came in each partition for good: what is committed, or read by a member that still owns it.
+
+    Who leaves commits what it has read. What was read by a member that was killed, or lost the partition, is to be read
+    again. The events of each member come in their order.
+    """
+    safe: dict[Place, int] = {}
+    reading: defaultdict[str, dict[Place, int]] = defaultdict(dict)
+    for event in events:
+        if event.kind == "read":
+            reading[event.member][event.places[0]] = event.offsets[1]
+        elif event.kind == "committed":
+            for place, offset in zip(event.places, event.offsets, strict=True):
+                safe[place] = max(safe.get(place, 0), offset)
+        elif event.kind in ("revoked", "lost"):
+            for place in event.places:
+                reading[event.member].pop(place, None)
+        elif event.kind in TERMINAL:
+            reading[event.member].clear()
+    for positions in reading.values():
+        for place, after in positions.items():
+            safe[place] = max(safe.get(place, 0), after)
+    return safe
+
+
 def _tenures(events: Sequence[Event], found: list[str]) -> list[Tenure]:
     """All tenures of one member, whose events these are, in order."""
     tenures: list[Tenure] = []

@@ -66,7 +66,10 @@ class Voice:
 
     @contextmanager
     def commit(self) -> Iterator[dict[Place, int]]:
-        """Around the client's own way to commit, which raises if it fails: what to commit, maybe nothing."""
+        """Around the client's own way to commit, which raises if it fails: what to commit, maybe nothing.
+
+        What failed is tried again after the next poll, in which the client may learn why, and be told what it lost.
+        """
         offsets, self.uncommitted, self.records_since_commit = self.uncommitted, {}, 0
         self.commits_taken = True
         if offsets:
@@ -76,6 +79,7 @@ class Voice:
         except Exception as error:
             self.commits_taken = False
             self.uncommitted = offsets | self.uncommitted
+            self.records_since_commit = self.wish.commit_every
             self.say("failed", offsets, offsets.values(), text=repr(error))
         else:
             if offsets:

@@ -35,6 +35,8 @@ def run(voice: Voice) -> None:
             _take(voice, message)
         if voice.wants_to_commit:
             commit()
+    # A client that is being given partitions when it closes may leave before it calls back: too late for a commit.
+    commit()
     consumer.close()
 
 

@@ -3,6 +3,7 @@
 It takes CHURN_SECONDS, which the environment may set: a minute is for those who have it.
 """
 
+import logging
 import os
 import random
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ import pytest
 from clients.drivers import DEADLINE_S
 from clients.groups.crew import Crew, reached
 from clients.groups.events import Place
+from clients.groups.history import secured
 from clients.groups.kinds import AIOKAFKA, CONFLUENT, CONFLUENT_NEW, JAVA_NEW, KAFKA_PYTHON, Kind
 from support.waiting import eventually
 
@@ -96,10 +98,22 @@ def records_read(crew: Crew) -> int:
     return sum(reached(crew.events()).values())
 
 
+def finish(crew: Crew, kind: Kind, ends: dict[Place, int]) -> None:
+    """All is read, all is committed, and everybody has left."""
+    crew.read_all(ends)
+    crew.all_leave()
+    if not ends.items() <= secured(crew.events()).items():
+        # A busy machine may cost a member its session while it leaves. What it had read is for whoever comes next.
+        crew.start(kind)
+        crew.read_all(ends)
+        crew.all_leave()
+
+
 @pytest.mark.parametrize("kinds", CASES)
 def test_each_record_is_read_once_whoever_comes_and_goes(
-    crew: Crew, bootstrap: str, topic: str, kinds: tuple[Kind, ...]
+    crew: Crew, bootstrap: str, topic: str, kinds: tuple[Kind, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "cordwood")  # it says whom the broker expels, and why
     chance = random.Random(f"{[str(kind) for kind in kinds]}")
     feeder = Feeder(bootstrap, topic)
     for kind in (kinds * 2)[:2]:
@@ -109,8 +123,7 @@ def test_each_record_is_read_once_whoever_comes_and_goes(
         while monotonic() < deadline:
             wait_for_records(crew)
             act(crew, kinds, chance)
-    crew.read_all(feeder.ends)
-    crew.all_leave()
+    finish(crew, kinds[0], feeder.ends)
     crew.check(feeder.ends)
     assert sum(feeder.ends.values()) > 100
     assert sum(member.ended for member in crew.members) > 4

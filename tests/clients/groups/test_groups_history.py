@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from clients.groups.events import Event, Kind, Place
-from clients.groups.history import faults, owned
+from clients.groups.history import faults, owned, secured
 
 PLACE = Place("t", 0)
 OTHER = Place("t", 1)
@@ -120,3 +120,18 @@ def test_owned_is_what_is_left() -> None:
     assert owned(RIGHT[:1]) == {PLACE}
     assert owned([told(1, "a", "assigned"), told(2, "a", "assigned", place=OTHER), told(3, "a", "revoked")]) == {OTHER}
     assert owned([told(1, "a", "assigned"), told(2, "a", "killed")]) == set()
+
+
+@pytest.mark.parametrize("end", ["killed", "lost"])
+def test_what_a_member_read_that_is_gone_is_not_secured(end: Kind) -> None:
+    assert secured(RIGHT[:10]) == {PLACE: 20}, "two owns it, and commits when it leaves"
+    assert secured([*RIGHT[:10], told(11, "two", end)]) == {PLACE: 17}
+    assert secured(RIGHT[:13]) == {PLACE: 25}
+    assert secured(RIGHT) == {PLACE: 25}
+
+
+def test_each_partition_is_secured_by_itself() -> None:
+    both = Event(3, "one", "committed", (PLACE, OTHER), (5, 7))
+    events = [told(1, "one", "assigned"), told(2, "one", "read", 0, 9), both, told(4, "one", "revoked")]
+    assert secured(events) == {PLACE: 5, OTHER: 7}
+    assert secured(events[:2]) == {PLACE: 9}

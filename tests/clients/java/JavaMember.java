@@ -166,6 +166,7 @@ public final class JavaMember implements ConsumerRebalanceListener {
         } catch (RuntimeException failure) {
             commitsTaken = false;
             told.forEach(uncommitted::putIfAbsent);
+            recordsSinceCommit = wish.get("commit_every").asLong(); // so that it is tried again
             say("failed", places, after, failure.toString());
         }
     }
@@ -178,6 +179,7 @@ public final class JavaMember implements ConsumerRebalanceListener {
     @Override
     public void onPartitionsRevoked(Collection<TopicPartition> places) {
         commit();
+        places.forEach(uncommitted::remove); // it is not for us to commit what others read from now on
         say(commitsTaken ? "revoked" : "lost", places, List.of(), "");
     }
 
