@@ -5,3 +5,15 @@ import pytest
 pytest.register_assert_rewrite("attacks.arena", "support")
 
 pytest_plugins = ["support.zookeeper"]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest comes first, or one worker would still be at it when the others have nothing left."""
+    heavy = ["spark-pipeline", "spark", "plain_cluster", "wired_cluster"]
+
+    def rank(item: pytest.Item) -> int:
+        marker = item.get_closest_marker("xdist_group")
+        return heavy.index(marker.args[0]) if marker and marker.args[0] in heavy else len(heavy)
+
+    items.sort(key=rank)

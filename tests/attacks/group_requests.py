@@ -214,7 +214,7 @@ class HonestMembers:
         create_topic(client, "honest")
         self._classic = enter(client, group)
         self._consumer = consume(client, consumer_request(f"{group}-2", "honest", names=["honest"]))
-        assert self._consumer.error_code == Error.NONE
+        assert Error(self._consumer.error_code) == Error.NONE, self._consumer.error_message
         assert self._consumer.assignment is not None
         assert len(self._consumer.assignment.topic_partitions) == 1
         self._write()

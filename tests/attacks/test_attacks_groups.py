@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from time import monotonic
 from typing import TypeVar
+from uuid import uuid4
 
 import pytest
 
@@ -49,8 +50,8 @@ ARENA_SETTINGS = group_requests.SETTINGS
 
 
 @pytest.fixture(autouse=True)
-def _honest(broker: BrokerProcess, request: pytest.FixtureRequest) -> Iterator[None]:
-    with honest_members(broker, f"honest {request.node.name}"):
+def _honest(broker: BrokerProcess) -> Iterator[None]:
+    with honest_members(broker, f"honest {uuid4()}"):
         yield
 
 

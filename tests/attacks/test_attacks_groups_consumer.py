@@ -1,7 +1,7 @@
 """Hostile members of consumer groups, and of groups between the two protocols."""
 
 from collections.abc import Iterator
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -41,8 +41,8 @@ ARENA_SETTINGS = group_requests.SETTINGS
 
 
 @pytest.fixture(autouse=True)
-def _honest(broker: BrokerProcess, request: pytest.FixtureRequest) -> Iterator[None]:
-    with honest_members(broker, f"honest {request.node.name}"):
+def _honest(broker: BrokerProcess) -> Iterator[None]:
+    with honest_members(broker, f"honest {uuid4()}"):
         yield
 
 

@@ -1,6 +1,7 @@
 """Offsets, listings and descriptions of groups that ask for too much, or name the same thing many times."""
 
 from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
 
@@ -50,8 +51,8 @@ NOTE = "n" * 4096
 
 
 @pytest.fixture(autouse=True)
-def _honest(broker: BrokerProcess, request: pytest.FixtureRequest) -> Iterator[None]:
-    with honest_members(broker, f"honest {request.node.name}"):
+def _honest(broker: BrokerProcess) -> Iterator[None]:
+    with honest_members(broker, f"honest {uuid4()}"):
         yield
 
 

@@ -23,7 +23,8 @@ DELETED_BEFORE = 40
 """The first partition's beginning was deleted."""
 
 
-@pytest.fixture(scope="module")
+# Of the session, not the module: with several workers a module's tests may come in two portions, to the same broker.
+@pytest.fixture(scope="session")
 def topic(kafka: Kafka) -> str:
     """Records of every kind, in every codec, some of them deleted."""
     topic = kafka.make("batch-all-kinds", PARTITIONS)
@@ -32,7 +33,7 @@ def topic(kafka: Kafka) -> str:
     return topic
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def stored(kafka: Kafka, topic: str) -> list[Read]:
     stored = kafka.read(topic)
     assert len(stored) == 1500 - DELETED_BEFORE
