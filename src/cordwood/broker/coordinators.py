@@ -3,6 +3,10 @@
 A group belongs to the partition that its name's hash gives. For every such partition that this broker leads there is
 a shard (see ``coordinator``), loaded a slice at a time and driven from here: requests, deadlines, changes of topics.
 
+A fenced broker leads nothing, so it has no shards. It could write nothing of what its groups decide, and members that
+do not hear so would begin one generation after the other. When it counts again it loads its shards anew, and members,
+who could not reach it meanwhile, have all their time again.
+
 Invariants (``check``): there is a shard for each local partition of the topic that is led here, and no other.
 """
 
@@ -239,11 +243,17 @@ class GroupCoordinator:
                     found.shard.finish(outcome, now)
                 self._arm(found)
 
+    def fenced_changed(self) -> None:
+        """This broker may not lead any more, or may again."""
+        self._match_metadata()
+
+    def _led(self) -> dict[int, Partition]:
+        local = self._broker.replicas.by_name.get(TOPIC, {})
+        return {index: partition for index, partition in local.items() if partition.leading}
+
     def _match_metadata(self) -> None:
-        broker = self._broker
         self._homes.clear()
-        local = broker.replicas.by_name.get(TOPIC, {})
-        led = {index: partition for index, partition in local.items() if partition.leader == broker.node}
+        led = self._led()
         for index, found in list(self._shards.items()):
             if led.get(index) is not found.shard.partition or found.shard.epoch != found.shard.partition.leader_epoch:
                 del self._shards[index]
@@ -251,7 +261,7 @@ class GroupCoordinator:
         for index, partition in led.items():
             if index not in self._shards:
                 self._begin(index, partition)
-        self._load(broker.now)
+        self._load(self._broker.now)
 
     def _begin(self, index: int, partition: Partition) -> None:
         broker = self._broker
@@ -306,9 +316,7 @@ class GroupCoordinator:
         self._load(now)
 
     def check(self) -> None:
-        node = self._broker.node
-        local = self._broker.replicas.by_name.get(TOPIC, {})
-        assert set(self._shards) == {index for index, partition in local.items() if partition.leader == node}
+        assert self._shards.keys() == self._led().keys()
         for found in self._shards.values():
             found.shard.check()
         for group_id, home in list(self._homes.items()):

@@ -102,6 +102,7 @@ class Membership:
                 "broker %d is %s", self._broker.node, "fenced: it leads nothing now" if fenced else "registered"
             )
             self._broker.replication.fenced_changed()
+            self._broker.groups.fenced_changed()
             self._broker.controllership.fenced_changed()
         if fenced:
             self._step()
