@@ -256,3 +256,42 @@ def test_a_node_that_makes_no_sense_is_left_out(path: str, data: bytes) -> None:
     assert image.apply([node(path, data)]).damaged == [path]
     assert (image.topics[T].id, image.topics[T].partitions[0].leader, image.topics[T].config) == before
     image.check()
+
+
+@pytest.mark.parametrize(
+    "path", ["/brokers/ids/seven", "/brokers/incarnations/x", "/admin/deleted_topics/é", "/config/groups/%zz"]
+)
+def test_a_node_whose_name_makes_no_sense_may_go_again(path: str) -> None:
+    image = MetadataImage()
+    image.apply([node(path, b"?")])
+    image.apply([], [path])
+    image.apply([node(path, b"?")])
+    image.replace([topic_node()])
+    image.check()
+    assert (list(image.topics), image.damaged) == ([T], {})
+
+
+@pytest.mark.parametrize("path", [layout.topic_path(T), layout.partition_path(T, 0), layout.topic_config_path(T)])
+def test_a_node_that_makes_no_sense_is_not_taken_for_gone_when_everything_is_read_anew(path: str) -> None:
+    """A topic that is gone loses its files, and a partition without a state is given another one."""
+    image = MetadataImage()
+    nodes = [topic_node(), state_node(epoch=7), config_node(a="1")]
+    image.apply(nodes)
+    delta = image.replace([each if each.path != path else node(path, b"?") for each in nodes])
+    image.check()
+    assert (delta.damaged, list(image.damaged)) == ([path], [path])
+    assert (image.topics[T].id, image.topics[T].config) == (ID, {"a": "1"})
+    assert (image.topics[T].partitions[0].leader, image.topics[T].partitions[0].leader_epoch) == (ONE, 7)
+    image.replace(nodes)
+    assert image.damaged == {}
+    image.replace([])
+    assert image.topics == {}
+
+
+def test_a_state_that_makes_no_sense_does_no_harm_to_those_that_came_with_it() -> None:
+    image = MetadataImage()
+    wrong = node(layout.partition_path(T, 0), b"?")
+    assert image.apply([wrong, state_node(1, epoch=3), topic_node(partitions=2)]).damaged == [wrong.path]
+    assert [p.leader_epoch for p in image.topics[T].partitions] == [-1, 3]
+    image.apply([], [layout.topic_path(T)])
+    assert (image.damaged, image.versions) == ({}, {})

@@ -4,7 +4,7 @@ Every public method that takes ``now`` is an event. It changes what this broker 
 do. Nothing here waits; a request that can not be answered yet is parked and answered by a later event.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from cordwood.broker import dispatch
 from cordwood.broker.compactor import Compactor
@@ -91,6 +91,7 @@ class Broker:
 
     def start(self, now: Instant) -> list[Effect]:
         self.now = now
+        self._say_what_is_damaged(self.image.damaged)
         self.replicas.start(self)
         self.compactor.start(self)
         self.groups.start()
@@ -288,8 +289,7 @@ class Broker:
 
     def _changed(self, delta: Delta) -> None:
         """Let everything follow the metadata. First what this broker is, then what it holds, then what it does."""
-        for path in delta.damaged:
-            self.logger.error("the metadata at %s makes no sense and is left out; what was known of it stays", path)
+        self._say_what_is_damaged(delta.damaged)
         if delta.broker_configs:
             self.settings.reload(self.image)
         self.membership.apply(delta)
@@ -299,6 +299,10 @@ class Broker:
         self.groups.apply(delta)
         self.controllership.apply(delta)
         self.doubts.apply(delta)
+
+    def _say_what_is_damaged(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self.logger.error("the metadata at %s makes no sense and is left out; what was known of it stays", path)
 
     def close(self, connection: Connection, reason: str) -> None:
         self.effects.append(Close(connection.id, reason))

@@ -18,7 +18,7 @@ from cordwood.cluster.election import imbalanced, needed_state, preferred_state
 from cordwood.cluster.image import Delta, PartitionInfo, TopicInfo
 from cordwood.cluster.reassignment import Move, completed, write_moves
 from cordwood.cluster.registration import remove_broker
-from cordwood.cluster.states import STATES_MAX, Live, state_of, write_states
+from cordwood.cluster.states import STATES_MAX, Live, State, is_damaged, state_of, write_states
 from cordwood.config import TopicConfig
 from cordwood.effects import PurgeChanges
 from cordwood.errors import Refused
@@ -153,7 +153,7 @@ class Controllership:
         others: list[TopicPartition] = []
         ended: dict[TopicName, list[TopicPartition]] = {}
         for topic, partition in partitions:
-            state = needed_state(topic, partition, live, self.unclean)
+            state = self._needed(topic, partition, live)
             if state is None and not partition.moving:
                 continue
             name = TopicPartition(topic.name, partition.index)
@@ -215,9 +215,14 @@ class Controllership:
         states = {
             TopicPartition(topic.name, partition.index): state
             for topic, partition in self._find(names)
-            if (state := needed_state(topic, partition, live, self.unclean)) is not None
+            if (state := self._needed(topic, partition, live)) is not None
         }
         return write_states(image, states)
+
+    def _needed(self, topic: TopicInfo, partition: PartitionInfo, live: Live) -> State | None:
+        if partition.leader_epoch < 0 and is_damaged(self._broker.image, topic.name, partition.index):
+            return None  # it has a state: who may lead it, and in which epoch, is for a person to say
+        return needed_state(topic, partition, live, self.unclean)
 
     def _plan_ends(self, names: Sequence[TopicPartition]) -> list[StoreOp]:
         """The moves of one topic's partitions that have come to their end."""

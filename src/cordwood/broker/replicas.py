@@ -13,7 +13,7 @@ from cordwood.broker.settings import Settings
 from cordwood.broker.syncs import Syncs
 from cordwood.cluster.controller import forget_topic
 from cordwood.cluster.image import Delta, MetadataImage, PartitionInfo, TopicInfo
-from cordwood.cluster.layout import partition_path
+from cordwood.cluster.layout import partition_path, topic_path
 from cordwood.config import TopicConfig
 from cordwood.config.topic import problems
 from cordwood.effects import Remove
@@ -134,9 +134,12 @@ class Replicas:
 
         Which id it belongs to is safe on the disk with the first sync of its log. A directory that lost its id with the
         power, under the name of a topic that was being deleted, has nothing in it that anybody was promised. In a
-        cluster topics are deleted, and partitions given to others, while this broker is away.
+        cluster topics are deleted, and partitions given to others, while this broker is away. A topic that is there and
+        makes no sense may do so again.
         """
         topic = image.topics.get(name.topic)
+        if topic_path(name.topic) in image.damaged:
+            return
         names = {mark.name for mark in image.deleted_topics.values()} if topic_id is None else ()
         doomed = topic_id in image.deleted_topics or name.topic in names
         known = topic is not None and topic_id in (topic.id, None) and name.partition < len(topic.partitions)

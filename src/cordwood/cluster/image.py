@@ -2,11 +2,15 @@
 
 Nodes may come in any order: what belongs to a topic that is not there yet waits for it.
 
+Brokers write what brokers read; but people can edit a shared store. A node that makes no sense changes nothing: what
+was known of it stays, even when everything is read anew, and nobody may take it for one that is not there.
+
 Invariants (``check``): a topic's partitions are numbered without gaps; names and ids of topics map one to one; every
 leader is one of its partition's in-sync replicas, or -1; those are replicas.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from cordwood.cluster import layout
@@ -120,8 +124,10 @@ class MetadataImage:
         """Topics that are gone from the metadata while some of their files may not be."""
         self.last_producer_id = -1
         self.versions: dict[str, int] = {}
+        self.damaged: dict[str, None] = {}
+        """Paths of nodes that are there and make no sense."""
         self._early_configs: dict[TopicName, dict[str, str]] = {}
-        self._early_states: dict[TopicName, dict[int, bytes]] = {}
+        self._early_states: dict[TopicName, dict[int, tuple[NodeId, int, tuple[NodeId, ...]]]] = {}
         self._similar: dict[str, dict[TopicName, None]] = {}
 
     def topic_by_id(self, topic_id: TopicId) -> TopicInfo | None:
@@ -136,19 +142,25 @@ class MetadataImage:
         """Take in nodes as they now are, and the paths of nodes that are gone."""
         delta = Delta()
         for path in deleted:
-            self._delete(path, delta)
+            self.damaged.pop(path, None)
+            with suppress(ValueError):  # a name that makes no sense: nothing of it was taken in
+                self._delete(path, delta)
         for node in changed:
             self.versions[node.path] = node.version
             try:
                 self._set(node.path, node.data, delta)
+                self.damaged.pop(node.path, None)
             except (ValueError, LookupError, TypeError, AttributeError, AssertionError):
-                # Brokers write what brokers read; but people can edit a shared store. What was known before stays.
+                self.damaged[node.path] = None
                 delta.damaged.append(node.path)
         return delta
 
     def replace(self, nodes: Iterable[Node]) -> Delta:
         """Forget everything, and take in these nodes instead: all that there are."""
-        delta = self.apply(nodes, list(self.versions))
+        nodes = list(nodes)
+        damaged = MetadataImage().apply(nodes).damaged
+        kept = {*damaged, *map(_holder, damaged)}
+        delta = self.apply(nodes, [path for path in self.versions if path not in kept])
         delta.controller = delta.reloaded = True
         return delta
 
@@ -172,7 +184,7 @@ class MetadataImage:
                 self._set_topic(TopicName(topic), data)
                 delta.topics[TopicName(topic)] = None
             case ["brokers", "topics", topic, "partitions", index, "state"]:
-                self._set_partition(TopicName(topic), int(index), data)
+                self._set_partition(TopicName(topic), int(index), layout.parse_partition(data))
                 delta.partition(TopicName(topic), int(index))
             case ["config", "topics", topic]:
                 self._set_topic_config(TopicName(topic), layout.parse_config(data))
@@ -227,7 +239,9 @@ class MetadataImage:
             del self.topic_names[gone.id]
             indexes += range(len(gone.partitions))
         for index in indexes:
-            self.versions.pop(layout.partition_path(name, index), None)
+            path = layout.partition_path(name, index)
+            self.versions.pop(path, None)
+            self.damaged.pop(path, None)
 
     def _set_broker(self, node: NodeId, data: bytes) -> None:
         endpoints, rack, shutting_down = layout.parse_broker(data)
@@ -252,8 +266,8 @@ class MetadataImage:
                 topic.partitions.append(PartitionInfo(index, replicas))
             partition = topic.partitions[index]
             partition.replicas, partition.adding, partition.removing = replicas, adding, removing
-        for index, data in self._early_states.pop(name, {}).items():
-            self._set_partition(name, index, data)
+        for index, state in self._early_states.pop(name, {}).items():
+            self._set_partition(name, index, state)
 
     def _forget_similar(self, name: TopicName) -> None:
         names = self._similar[folded(name)]
@@ -261,13 +275,13 @@ class MetadataImage:
         if not names:
             del self._similar[folded(name)]
 
-    def _set_partition(self, name: TopicName, index: int, data: bytes) -> None:
+    def _set_partition(self, name: TopicName, index: int, state: tuple[NodeId, int, tuple[NodeId, ...]]) -> None:
         topic = self.topics.get(name)
         if topic is None or index >= len(topic.partitions):
-            self._early_states.setdefault(name, {})[index] = data
+            self._early_states.setdefault(name, {})[index] = state
             return
         partition = topic.partitions[index]
-        partition.leader, partition.leader_epoch, partition.isr = layout.parse_partition(data)
+        partition.leader, partition.leader_epoch, partition.isr = state
 
     def _set_topic_config(self, name: TopicName, config: dict[str, str]) -> None:
         topic = self.topics.get(name)
@@ -288,3 +302,11 @@ class MetadataImage:
                 assert set(partition.isr) <= set(partition.replicas)
                 assert {*partition.adding, *partition.removing} <= set(partition.replicas)
                 assert len(set(partition.replicas)) == len(partition.replicas)
+
+
+def _holder(path: str) -> str:
+    """The node with which all goes that is known from the one at *path*: it, or its topic's."""
+    match path.split("/")[1:]:
+        case ["brokers", "topics", topic, *_] | ["config", "topics", topic]:
+            return layout.topic_path(TopicName(topic))
+    return path

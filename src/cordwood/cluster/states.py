@@ -41,6 +41,11 @@ def state_of(partition: PartitionInfo) -> State:
     return State(partition.leader, partition.leader_epoch, partition.isr)
 
 
+def is_damaged(image: MetadataImage, topic: TopicName, index: int) -> bool:
+    """Does a partition's state make no sense? Then who is in sync is what was known before, if anything was."""
+    return layout.partition_path(topic, index) in image.damaged
+
+
 def write_state(image: MetadataImage, topic: TopicName, index: int, state: State) -> StoreOp:
     """Give a partition another state, or its first one. It must go with ``same_topics`` or ``still_there``."""
     leader, leader_epoch, isr = state

@@ -14,7 +14,8 @@ from cordwood.broker.connection import Call
 from cordwood.broker.portions import propose_in_turn
 from cordwood.cluster.election import elect_preferred, elect_uncleanly
 from cordwood.cluster.image import MetadataImage, PartitionInfo
-from cordwood.cluster.states import STATES_MAX, Live, State, write_states
+from cordwood.cluster.layout import partition_path
+from cordwood.cluster.states import STATES_MAX, Live, State, is_damaged, write_states
 from cordwood.errors import Error, Refused
 from cordwood.ids import TopicName, TopicPartition
 from cordwood.ports import StoreOp
@@ -80,7 +81,11 @@ def _find(image: MetadataImage, name: TopicPartition) -> PartitionInfo:
     topic = image.topics.get(name.topic)
     if topic is None or not 0 <= name.partition < len(topic.partitions):
         raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {name}.")
-    return topic.partitions[name.partition]
+    partition = topic.partitions[name.partition]
+    if partition.leader_epoch < 0 and is_damaged(image, *name):
+        text = f"The metadata at {partition_path(*name)} makes no sense: nobody knows who was in sync. Repair it first."
+        raise Refused(Error.ELIGIBLE_LEADERS_NOT_AVAILABLE, text)
+    return partition
 
 
 def _is_unneeded(outcome: Refused | None) -> bool:
