@@ -103,7 +103,7 @@ class Member:
         self.writes: list[WriteMetadata] = []
         self.timers = Timers()
         self.proposals = Proposals()
-        self.replication = self
+        self.replication = self.groups = self
         self.membership = Membership(cast("Broker", self), applicant)
         self.controllership = Controllership(cast("Broker", self))
         self.membership.start()
@@ -111,7 +111,7 @@ class Member:
         self._took_effect()
 
     def fenced_changed(self) -> None:
-        """What replication would do."""
+        """What replication and groups would do."""
 
     def propose(self, plan: Callable[[], Sequence[StoreOp]], done: Callable[[Refused | None], None]) -> None:
         self.proposals.submit(plan, done, self.effects)
