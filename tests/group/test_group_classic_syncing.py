@@ -6,6 +6,7 @@ from cordwood.coordinator.outcome import Outcome, StateRecord
 from cordwood.errors import Error, Refused
 from cordwood.group import classic
 from cordwood.group.classic import ClassicGroup, State, Turn, prepare, start_sessions
+from cordwood.group.classic.rebalance import REST_MS
 from cordwood.group.stored import GroupMetadataKey, GroupMetadataValue, decode_record
 from cordwood.group.timers import SyncPhase
 from cordwood.wire.messages import JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
@@ -237,7 +238,59 @@ def test_assignments_that_can_not_be_written_are_nobodys() -> None:
     assert driver.in_state is State.PREPARING
     assert all(member.assignment == b"" for member in driver.group.roster.members.values())
     driver.join(leader)
-    assert driver.join(follower).take(JoinGroupResponse).generation_id == 2
+    joining = driver.join(follower)
+    driver.advance(REST_MS)
+    assert joining.take(JoinGroupResponse).generation_id == 2
+
+
+def test_members_without_patience_do_not_drive_a_group_that_can_not_be_written() -> None:
+    """They come again as soon as they are refused; time passes only while they wait."""
+    driver = ClassicDriver()
+    (leader,) = driver.completing(1)
+    begun_ms, generation = driver.now.mono_ms, 1
+    for _ in range(100):
+        driver.fail_next_write(Refused(Error.COORDINATOR_NOT_AVAILABLE))
+        assert driver.sync(leader, generation).take(Refused).error == Error.COORDINATOR_NOT_AVAILABLE
+        joining = driver.join(leader)
+        while joining.waits:
+            driver.advance(10)
+        generation = joining.take(JoinGroupResponse).generation_id
+    assert generation == 101
+    assert driver.now.mono_ms - begun_ms >= 100 * REST_MS
+    assert driver.sync(leader, generation, {leader: b"1"}).take(SyncGroupResponse).assignment == b"1"
+
+
+def test_a_group_that_rests_waits_for_those_who_have_not_joined() -> None:
+    driver = ClassicDriver()
+    leader, follower = driver.completing(2)
+    driver.fail_next_write(Refused(Error.COORDINATOR_NOT_AVAILABLE))
+    driver.sync(leader, 1)
+    joining = driver.join(leader)
+    driver.advance(REST_MS)
+    assert joining.waits, "the other has all its time"
+    assert driver.join(follower).take(JoinGroupResponse).generation_id == 2, "it has rested enough"
+    assert joining.take(JoinGroupResponse).generation_id == 2
+
+
+def test_who_leaves_a_group_that_rests_is_not_waited_for() -> None:
+    driver = ClassicDriver()
+    leader, follower = driver.completing(2)
+    driver.fail_next_write(Refused(Error.COORDINATOR_NOT_AVAILABLE))
+    driver.sync(leader, 1)
+    joining = driver.join(leader)
+    assert driver.leave(follower) == [Error.NONE]
+    assert joining.waits
+    driver.advance(REST_MS)
+    assert joining.take(JoinGroupResponse).generation_id == 2
+
+
+def test_a_group_that_rests_is_empty_when_all_have_left() -> None:
+    driver = ClassicDriver()
+    (leader,) = driver.completing(1)
+    driver.fail_next_write(Refused(Error.COORDINATOR_NOT_AVAILABLE))
+    driver.sync(leader, 1)
+    driver.leave(leader)
+    assert driver.in_state is State.EMPTY
 
 
 def test_assignments_too_large_to_write_are_a_servers_error() -> None:

@@ -50,6 +50,7 @@ class ClassicGroup:
         "proposed",
         "protocol",
         "protocol_type",
+        "rests_until_ms",
         "roster",
         "state",
         "state_timestamp",
@@ -73,6 +74,8 @@ class ClassicGroup:
         self.is_initial = False
         """The rebalance that goes on, or was last, began with an empty group."""
         self.delay: InitialDelay | None = None
+        self.rests_until_ms = 0
+        """On the monotonic clock: no generation begins before, for the last one could not be written."""
         self._subscribed = NOTHING_KNOWN
         self._answers: tuple[tuple[object, ...], Answers] | None = None
 

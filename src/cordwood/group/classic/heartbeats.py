@@ -8,7 +8,7 @@ from cordwood.ports import Instant
 from cordwood.wire.messages import HeartbeatRequest, HeartbeatResponse
 
 from .group import ClassicGroup
-from .rebalance import complete_join, rebalance_or_complete
+from .rebalance import complete_or_rest, rebalance_or_complete
 from .states import State
 from .turn import Turn
 
@@ -45,7 +45,7 @@ def session_over(state: GroupState, key: ClassicSession, now: Instant) -> Outcom
     if group.can_rebalance:
         rebalance_or_complete(turn, f"{member.id} was not heard of")
     elif group.all_joined:
-        complete_join(turn)
+        complete_or_rest(turn)
     return turn.outcome
 
 
@@ -57,5 +57,5 @@ def pending_over(state: GroupState, key: PendingMember, now: Instant) -> Outcome
     turn = Turn(state, group, now)
     turn.drop_pending(key.member_id)
     if group.state is State.PREPARING and group.all_joined:
-        complete_join(turn)
+        complete_or_rest(turn)
     return turn.outcome

@@ -15,6 +15,9 @@ from .group import ClassicGroup, InitialDelay
 from .states import State
 from .turn import Turn, joined_answer
 
+REST_MS = 500
+"""So long after assignments that could not be written no other generation begins, however soon members join again."""
+
 WAIT_MS_LEAST = 1000
 """How soon to look again whether a static member has come, whose own timeout may be nothing or less."""
 
@@ -40,7 +43,7 @@ def prepare(turn: Turn, reason: str) -> None:
     if group.is_initial:
         _delay(turn)
     elif group.all_joined:
-        complete_join(turn)
+        complete_or_rest(turn)
     else:
         turn.wait_for_joins(group.roster.rebalance_timeout_ms)
 
@@ -80,7 +83,28 @@ def complete_if_all_joined(turn: Turn) -> None:
     """Not before its delay if the group was empty."""
     group = turn.group
     if group.state is State.PREPARING and not group.is_initial and group.all_joined:
+        complete_or_rest(turn)
+
+
+def complete_or_rest(turn: Turn) -> None:
+    """All have joined: go on, but not too soon after a generation that could not be written.
+
+    Where nobody is left there is nobody to come again too soon.
+    """
+    left_ms = turn.group.rests_until_ms - turn.now.mono_ms
+    if left_ms > 0 and turn.group.roster.members:
+        turn.wait_for_joins(left_ms)
+    else:
         complete_join(turn)
+
+
+def start_over(turn: Turn, reason: str) -> None:
+    """The assignments of this generation could not be written: all must join again.
+
+    The next may be as little of a success, and members differ in how long they wait before they come back.
+    """
+    turn.group.rests_until_ms = turn.now.mono_ms + REST_MS
+    prepare(turn, reason)
 
 
 def complete_join(turn: Turn) -> None:

@@ -15,7 +15,7 @@ from cordwood.wire.messages import SyncGroupRequest, SyncGroupResponse
 from .creation import write_failure
 from .group import ClassicGroup
 from .member import Member
-from .rebalance import prepare
+from .rebalance import start_over
 from .states import State
 from .turn import Turn
 
@@ -101,7 +101,7 @@ def _undo(turn: Turn, record: StateRecord, refusal: Refused) -> None:
     if group.withdraw(record):
         for member in group.roster.members.values():
             member.assignment = b""
-        prepare(turn, f"its assignments could not be written: {refusal}")
+        start_over(turn, f"its assignments could not be written: {refusal}")
         assert not turn.outcome.records
         assert not turn.outcome.replies
     for caller, _ in waiting:
