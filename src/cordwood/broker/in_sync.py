@@ -146,7 +146,7 @@ class InSync:
         uncertain = False
         for node, follower in partition.followers.items():
             uncertain |= follower.joining
-            if follower.joining and follower.eligible and node not in leaving and node not in isr:
+            if follower.joining and partition.may_join(follower) and node not in leaving and node not in isr:
                 isr.append(node)
                 joining[node] = self._broker.image.broker_epoch(node)
         if tuple(isr) == partition.isr and not uncertain:
@@ -184,4 +184,4 @@ class InSync:
 
 def _has_lost(partition: Partition) -> bool:
     """Was a follower proposed that must not come in any more? What became of that must be known."""
-    return any(follower.joining and not follower.eligible for follower in partition.followers.values())
+    return any(follower.joining and not partition.may_join(follower) for follower in partition.followers.values())

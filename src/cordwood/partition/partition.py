@@ -304,22 +304,20 @@ class Partition:
         return joined
 
     def _joins(self, follower: Follower, now_ms: int) -> bool:
-        """May it? Then it counts from now on, and has some time to catch up wholly.
-
-        It must have what is committed, and all that earlier leaders left: some of that may be committed, too.
-        """
-        joins = (
-            follower.node not in self.isr
-            and follower.eligible
-            and self.leading
-            and not self.proposing
-            and follower.end_offset >= self.high_watermark
-            and follower.end_offset >= self.epoch_start
-        )
+        """May it? Then it counts from now on, and has some time to catch up wholly."""
+        joins = follower.node not in self.isr and self.leading and not self.proposing and self.may_join(follower)
         if joins:
             follower.joining = follower.counts = True
             follower.caught_up_ms = now_ms
         return joins
+
+    def may_join(self, follower: Follower) -> bool:
+        """Does it have what is committed, and all that earlier leaders left? Some of that may be committed, too.
+
+        Who was proposed once may have begun another life since, with less.
+        """
+        end = follower.end_offset
+        return follower.eligible and end >= self.high_watermark and end >= self.epoch_start
 
     def lagging(self, now_ms: int) -> list[NodeId]:
         """The followers that count and should not: for too long they did not have what there was.
