@@ -3,6 +3,7 @@
 import pytest
 
 from cordwood.errors import Error, Refused
+from cordwood.group.consumer.leaving import RETRY_MS
 from group.consumer_members import TestMember, group_of, refused, settle
 from group.group_harness import GroupHarness
 
@@ -62,6 +63,53 @@ def test_a_silent_member_is_removed(harness: GroupHarness) -> None:
     assert refused(first.send(member_epoch=first.epoch)) is Error.UNKNOWN_MEMBER_ID
     settle(harness, second)
     assert second.numbers == [0, 1, 2, 3]
+
+
+def wait_for_session(harness: GroupHarness, other: TestMember) -> None:
+    """Let a session's time pass, in which all are silent but one."""
+    for _ in range(9):
+        harness.advance(SESSION_MS // 9)
+        other.settle()
+
+
+def test_a_silent_member_is_removed_as_soon_as_that_can_be_written(harness: GroupHarness) -> None:
+    _, second = two_members(harness)
+    harness.fail_next_write(Refused(Error.COORDINATOR_NOT_AVAILABLE))
+    wait_for_session(harness, second)
+    assert list(group_of(harness).members) == ["a", "b"]
+    harness.advance(RETRY_MS)
+    assert list(group_of(harness).members) == ["b"]
+
+
+def test_a_silent_member_that_could_not_be_removed_may_speak_again(harness: GroupHarness) -> None:
+    first, second = two_members(harness)
+    harness.fail_next_write(Refused(Error.COORDINATOR_NOT_AVAILABLE))
+    wait_for_session(harness, second)
+    first.settle()
+    harness.advance(RETRY_MS)
+    assert list(group_of(harness).members) == ["a", "b"]
+
+
+def test_who_could_not_leave_is_missed_when_its_session_is_over(harness: GroupHarness) -> None:
+    first, second = two_members(harness)
+    harness.fail_next_write(Refused(Error.COORDINATOR_NOT_AVAILABLE))
+    assert refused(first.send(member_epoch=-1)) is Error.COORDINATOR_NOT_AVAILABLE
+    wait_for_session(harness, second)
+    assert list(group_of(harness).members) == ["b"]
+
+
+def test_a_slow_member_is_removed_as_soon_as_that_can_be_written(harness: GroupHarness) -> None:
+    slow, other = TestMember(harness, "a", rebalance_timeout_ms=10_000), TestMember(harness, "b")
+    slow.join()
+    other.join()
+    harness.advance(1000)
+    slow.beat()
+    harness.fail_next_write(Refused(Error.COORDINATOR_NOT_AVAILABLE))
+    harness.advance(10_000)
+    assert "a" in group_of(harness).members
+    slow.beat()
+    harness.advance(RETRY_MS)
+    assert list(group_of(harness).members) == ["b"], "that it speaks does not help it"
 
 
 def test_a_member_that_does_not_give_up_in_time_is_removed(harness: GroupHarness) -> None:

@@ -1,6 +1,8 @@
 """The ways out of a consumer group: leaving, leaving for a while, being silent or slow for too long."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from cordwood.coordinator.outcome import Caller, Outcome
 from cordwood.errors import Error, Refused
@@ -13,13 +15,17 @@ from cordwood.wire.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupH
 from .draft import Draft
 from .group import ConsumerGroup
 from .joining import checked_static
-from .loading import cancel_deadlines
+from .loading import cancel_deadlines, set_session_deadline
 from .member import LEFT, LEFT_FOR_A_WHILE, Member, MemberState
 from .migration import can_downgrade, downgrade
 from .patterns import forget_unused
 from .records import current_record, no_member_records
-from .steps import next_epoch_if
+from .steps import next_epoch_if, set_rebalance_deadline
 
+RETRY_MS = 500
+"""So much later it is tried again to remove a member, where that could not be written. Kafka waits as long."""
+
+Failed = Callable[[Refused], None]
 MemberTimer = SessionTimeout | RebalanceTimeout | ClassicJoin | ClassicSync
 
 
@@ -66,7 +72,25 @@ def remove(
     next_epoch_if(draft, state, condition=True)
     for member in members:
         cancel_deadlines(state, group.id, member.id)
-    return draft.outcome(*replies)
+    outcome = draft.outcome(*replies)
+    outcome.failed = partial(_stay, outcome.failed, state, group, members, now)
+    return outcome
+
+
+def _stay(
+    failed: Failed | None,
+    state: GroupState,
+    group: ConsumerGroup,
+    members: list[Member],
+    now: Instant,
+    refusal: Refused,
+) -> None:
+    """They could not be removed after all, and must be heard of again."""
+    for member in members:
+        set_session_deadline(state, group.id, member, now)
+        set_rebalance_deadline(state, group.id, member, now)
+    if failed is not None:
+        failed(refusal)
 
 
 def _timed_out(state: GroupState, key: MemberTimer, now: Instant) -> Outcome:
@@ -79,7 +103,16 @@ def _timed_out(state: GroupState, key: MemberTimer, now: Instant) -> Outcome:
     if not _is_meant(key, member):
         return Outcome()
     state.logger.info("group %.200r: member %.200r is removed: %s", group.id, member.id, _REASONS[type(key)])
-    return remove(state, group, [member], now)
+    outcome = remove(state, group, [member], now)
+    outcome.failed = partial(_try_again, outcome.failed, state, key, now)
+    return outcome
+
+
+def _try_again(failed: Failed | None, state: GroupState, key: MemberTimer, now: Instant, refusal: Refused) -> None:
+    """It could not be written that the member is out, and nothing else may ever notice that it is silent or slow."""
+    if failed is not None:
+        failed(refusal)
+    state.deadlines.set(key, now.mono_ms + RETRY_MS)
 
 
 def _is_meant(key: MemberTimer, member: Member) -> bool:
