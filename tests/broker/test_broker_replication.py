@@ -5,7 +5,7 @@ import pytest
 from broker.cluster_harness import Cluster, Member
 from broker.harness import Client, batch, fetch, produce, produced, read
 from cordwood.broker.fetcher import ASKED_MAX
-from cordwood.errors import Error
+from cordwood.errors import Error, TruncationError
 from cordwood.ids import TopicName
 from cordwood.wire.messages import (
     AlterPartitionReassignmentsRequest,
@@ -194,6 +194,20 @@ def test_what_only_the_old_leader_had_is_cut_off() -> None:
     cluster.advance(40_000)
     settle(cluster, "t")
     assert values(cluster[1], "t") == [b"a", b"b"]
+
+
+def test_a_follower_that_can_not_cut_its_log_stops() -> None:
+    """Half of it may be cut: going on, it would mix what it still has with what its leader has."""
+    cluster = Cluster(3)
+    cluster.topic("t")
+    cut_off(cluster, 1)
+    begin(cluster[1], "t", b"lost")
+    cluster[1].end_session()
+    cluster.heal()
+    with pytest.raises(TruncationError):
+        for _ in range(400):
+            cluster[1].disk.fails_after = 0
+            cluster.advance(100)
 
 
 def test_a_new_leader_finds_out_what_is_committed() -> None:

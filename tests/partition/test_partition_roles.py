@@ -297,6 +297,36 @@ def test_in_a_new_epoch_those_in_sync_have_time_to_fetch_and_others_none() -> No
     assert partition.followers[THREE].caught_up_ms == NEVER_MS
 
 
+def test_what_followers_had_before_an_epoch_of_somebody_else_does_not_count() -> None:
+    """Broker 2 may have cut its log while broker 3 led, of which this one never heard."""
+    partition = leader(epoch=3)
+    append(partition, 2)
+    fetched(partition, TWO, 2)
+    waiting = Waiting()
+    partition.wait_for(2, waiting)
+    lead(partition, (ONE, TWO), epoch=5, version=2)
+    assert (partition.high_watermark, waiting.told) == (0, [])
+    fetched(partition, TWO, 2)
+    assert (partition.high_watermark, waiting.told) == (2, [Error.NONE])
+
+
+def test_what_followers_have_counts_on_when_their_leader_is_elected_again() -> None:
+    partition = leader(epoch=3)
+    append(partition, 2)
+    fetched(partition, TWO, 2)
+    lead(partition, (ONE, TWO), epoch=4, version=1)
+    assert partition.high_watermark == 2
+
+
+def test_what_a_former_life_of_a_follower_says_late_does_not_count() -> None:
+    partition = leader()
+    append(partition, 2)
+    partition.fetched_by(TWO, 1, 0, epoch=7, eligible=True, now_ms=NOW.mono_ms)
+    assert not partition.fetched_by(TWO, 2, 0, epoch=5, eligible=False, now_ms=NOW.mono_ms)
+    follower = partition.followers[TWO]
+    assert (follower.end_offset, follower.epoch, follower.eligible) == (1, 7, True)
+
+
 def test_another_life_of_a_follower_has_nothing() -> None:
     partition = leader()
     append(partition, 2)

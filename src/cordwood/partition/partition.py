@@ -145,6 +145,8 @@ class Partition:
             leader = NO_LEADER
         is_new = epoch > self.leader_epoch or leader != self.leader
         was_leader = self.leader == self.node
+        if epoch > self.leader_epoch + 1:
+            self.followers = {}  # others may have led meanwhile, and followers have cut their logs
         self.leader, self.leader_epoch, self.isr = leader, epoch, isr
         self.replicas = replicas or isr
         self.leading = leader == self.node and not self.fenced
@@ -286,6 +288,8 @@ class Partition:
     ) -> bool:
         """A follower has all before *offset*. Is it to be proposed as an in-sync replica?"""
         follower = self.followers[node]
+        if 0 <= epoch < follower.epoch:
+            return False  # it comes late: the life in which it was said is over
         follower.fetched(offset, start_offset, epoch=epoch, leader_end=self.log.end_offset, now_ms=now_ms)
         follower.eligible = eligible
         joins = self._joins(follower, now_ms)
