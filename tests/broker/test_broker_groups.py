@@ -229,6 +229,26 @@ def test_a_parked_join_hears_when_its_shard_is_over() -> None:
     assert commit(client, "g", 1, topic=TOPIC) in (Error.NOT_COORDINATOR, Error.UNKNOWN_TOPIC_OR_PARTITION)
 
 
+def test_a_member_that_does_not_ask_for_its_assignment_is_missed() -> None:
+    """The clock of the broker wakes the group; nobody has to ask."""
+    world = harness(group_initial_rebalance_delay_ms=1000)
+    leader, late = world.connect(), world.connect()
+    find(leader, "g")
+    for client in (leader, late):
+        client.send(join_request("g"), 3)
+    world.advance(2000)
+    joined, other = (client.take(JoinGroupResponse) for client in (leader, late))
+    assert (joined.generation_id, other.generation_id, joined.leader) == (1, 1, joined.member_id)
+    sync = SyncGroupRequest(group_id="g", generation_id=1, member_id=joined.member_id)
+    assert leader.ask(sync, 3, SyncGroupResponse).error_code == Error.NONE
+    beats = [HeartbeatRequest(group_id="g", generation_id=1, member_id=one.member_id) for one in (joined, other)]
+    errors = []
+    for _ in range(3):
+        world.advance(4000)
+        errors.append([leader.ask(beat, 3, HeartbeatResponse).error_code for beat in beats])
+    assert errors == [[0, 0], [0, 0], [Error.REBALANCE_IN_PROGRESS, Error.UNKNOWN_MEMBER_ID]]
+
+
 def test_a_classic_member_joins_an_empty_consumer_group_which_becomes_classic() -> None:
     world = harness()
     world.topic("t")

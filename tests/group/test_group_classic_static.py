@@ -181,7 +181,20 @@ def test_an_administrator_removes_a_member_by_its_instance() -> None:
     assert driver.in_state is State.PREPARING
 
 
+def test_static_members_are_not_awaited_beyond_the_sync_phase() -> None:
+    driver = ClassicDriver()
+    askers = [driver.join(instance=instance, session_ms=600_000) for instance in "ab"]
+    driver.advance(2 * DELAY_MS)
+    leader, follower = (asker.take(JoinGroupResponse).member_id for asker in askers)
+    driver.sync(leader, 1, {leader: b"all"}, instance="a")
+    driver.advance(REBALANCE_MS)
+    assert driver.members == [leader]
+    assert driver.beat(follower, 1, "b") == Error.UNKNOWN_MEMBER_ID
+    assert driver.beat(leader, 1, "a") == Error.REBALANCE_IN_PROGRESS
+
+
 def test_a_return_that_asked_for_its_assignment_is_not_missed() -> None:
+    """Kafka goes on waiting for the id that it had before, and rebalances when nobody of that name has asked."""
     driver = ClassicDriver()
     askers = [driver.join(instance=instance, session_ms=600_000) for instance in "ab"]
     driver.advance(2 * DELAY_MS)

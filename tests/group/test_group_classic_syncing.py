@@ -133,6 +133,48 @@ def test_a_follower_that_does_not_ask_in_time_is_dropped_from_a_stable_group() -
     assert driver.in_state is State.PREPARING
 
 
+def test_a_sync_that_comes_too_late_is_a_strangers_and_the_others_rebalance() -> None:
+    driver = ClassicDriver()
+    leader, late = driver.completing(2)
+    driver.sync(leader, 1)
+    for _ in range(REBALANCE_MS // 5000):
+        assert driver.beat(leader, 1) == driver.beat(late, 1) == Error.NONE
+        driver.advance(5000)
+    assert driver.sync(late, 1).take(SyncGroupResponse).error_code == Error.UNKNOWN_MEMBER_ID
+    assert driver.beat(leader, 1) == Error.REBALANCE_IN_PROGRESS
+    again = driver.join(leader).take(JoinGroupResponse)
+    assert (again.generation_id, [member.member_id for member in again.members]) == (2, [leader])
+
+
+def test_a_sync_just_in_time_keeps_the_group_stable() -> None:
+    driver = ClassicDriver()
+    leader, late = driver.completing(2)
+    driver.sync(leader, 1, {late: b"2"})
+    for _ in range(REBALANCE_MS // 5000 - 1):
+        assert driver.beat(leader, 1) == driver.beat(late, 1) == Error.NONE
+        driver.advance(5000)
+    assert driver.beat(leader, 1) == driver.beat(late, 1) == Error.NONE
+    driver.advance(4999)
+    assert driver.sync(late, 1).take(SyncGroupResponse).assignment == b"2"
+    driver.advance(1)
+    assert driver.beat(leader, 1) == driver.beat(late, 1) == Error.NONE
+
+
+def test_each_sync_phase_has_all_its_time() -> None:
+    """The deadline of a phase that another has followed means nothing."""
+    driver = ClassicDriver()
+    leader, follower = driver.completing(2)
+    driver.advance(5000)
+    driver.join(leader, protocols={"range": b"other"})
+    driver.join(follower)
+    for _ in range(REBALANCE_MS // 5000 - 1):
+        assert driver.beat(leader, 2) == driver.beat(follower, 2) == Error.NONE
+        driver.advance(5000)
+    assert driver.in_state is State.COMPLETING
+    driver.advance(5000)
+    assert driver.in_state is State.EMPTY, "nobody has asked for its assignment"
+
+
 def test_the_deadline_of_a_sync_phase_ends_with_it() -> None:
     driver = ClassicDriver()
     leader, follower = driver.completing(2)
