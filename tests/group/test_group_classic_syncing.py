@@ -170,8 +170,10 @@ def test_each_sync_phase_has_all_its_time() -> None:
     for _ in range(REBALANCE_MS // 5000 - 1):
         assert driver.beat(leader, 2) == driver.beat(follower, 2) == Error.NONE
         driver.advance(5000)
+    assert driver.beat(leader, 2) == driver.beat(follower, 2) == Error.NONE
+    driver.advance(4999)
     assert driver.in_state is State.COMPLETING
-    driver.advance(5000)
+    driver.advance(1)
     assert driver.in_state is State.EMPTY, "nobody has asked for its assignment"
 
 
