@@ -13,6 +13,7 @@ import pytest
 
 from cordwood.errors import ConfigError
 from cordwood.ports import Create
+from cordwood.run.data_directory import DirectoryLock
 from cordwood.run.zookeeper_server import ZooKeeperServer
 from support.waiting import eventually
 from support.zookeeper import open_store
@@ -61,6 +62,14 @@ def test_the_command_serves_until_it_is_told_to_end(tmp_path: Path, number: sign
         process.send_signal(number)
         assert process.wait(20) == 0
         assert are_gone(servers)
+
+
+def test_a_directory_in_use_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    lock = DirectoryLock(str(tmp_path), "ZooKeeper")
+    with pytest.raises(ConfigError, match=f"in use by another ZooKeeper .process {os.getpid()}."):
+        ZooKeeperServer(tmp_path, number=2).launch()
+    assert not (tmp_path / "data" / "myid").exists()
+    lock.release()
 
 
 @pytest.mark.usefixtures("java")

@@ -17,9 +17,9 @@ IDENTITY = "meta.properties"
 
 
 class DirectoryLock:
-    """The exclusive right to a data directory."""
+    """The exclusive right to a data directory. *kind*: what else may have it, for the sentence that says so."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, kind: str = "broker") -> None:
         try:
             self._fd = os.open(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -33,7 +33,7 @@ class DirectoryLock:
             os.close(self._fd)
             by = f" (process {owner})" if owner.isdigit() else ""
             raise ConfigError(
-                f"the data directory {directory} is in use by another broker{by}; stop it or choose another --data"
+                f"the data directory {directory} is in use by another {kind}{by}; stop it or choose another --data"
             ) from None
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)

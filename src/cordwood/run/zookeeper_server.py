@@ -12,7 +12,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -130,8 +131,9 @@ class ZooKeeperServer:
         """Start, and do not wait."""
         assert not self.running
         self._release()
+        self._make_directory()
+        self._lock = DirectoryLock(str(self.data), "ZooKeeper")
         self._write_files()
-        self._lock = DirectoryLock(str(self.data))
         _require_free(self.host, self.port)
         pipe = None if self._on_line is None else subprocess.PIPE
         self._process = subprocess.Popen(
@@ -240,12 +242,20 @@ class ZooKeeperServer:
         logging = f"-Dlog4j2.configurationFile={self.data / 'log4j2.properties'}"
         return [java, *JAVA_OPTIONS, *sync, logging, "-cp", jars, MAIN, str(self.data / "zoo.cfg")]
 
-    def _write_files(self) -> None:
-        try:
+    def _make_directory(self) -> None:
+        with self._writing():
             (self.data / "data").mkdir(parents=True, exist_ok=True)
+
+    def _write_files(self) -> None:
+        with self._writing():
             (self.data / "zoo.cfg").write_text(self._configuration())
             (self.data / "log4j2.properties").write_text(LOGGING)
             (self.data / "data" / "myid").write_text(f"{self.number}\n")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise ConfigError(
                 f"ZooKeeper's directory {self.data} can not be written to: {error.strerror}; choose another --data"
