@@ -249,6 +249,49 @@ def test_a_member_that_does_not_ask_for_its_assignment_is_missed() -> None:
     assert errors == [[0, 0], [0, 0], [Error.REBALANCE_IN_PROGRESS, Error.UNKNOWN_MEMBER_ID]]
 
 
+def away(world: Harness, ms: int) -> None:
+    """The broker does nothing for a while, as one that is stopped, or has no processor, and then looks at its clock."""
+    world._pass(ms)
+    world.execute(world.broker.tick(world.now))
+
+
+def test_a_broker_that_was_away_hears_its_members_before_it_misses_them() -> None:
+    world = harness()
+    spoke, silent = world.connect(), world.connect()
+    find(spoke, "g")
+    members = []
+    for client, group in ((spoke, "g"), (silent, "h")):
+        client.send(join_request(group), 3)
+        world.advance(10)
+        members.append(client.take(JoinGroupResponse).member_id)
+        sync = SyncGroupRequest(group_id=group, generation_id=1, member_id=members[-1])
+        assert client.ask(sync, 3, SyncGroupResponse).error_code == Error.NONE
+    beats = [
+        HeartbeatRequest(group_id=group, generation_id=1, member_id=member)
+        for group, member in zip("gh", members, strict=True)
+    ]
+    away(world, 15_000)
+    assert spoke.ask(beats[0], 3, HeartbeatResponse).error_code == Error.NONE, "it lay in the socket all the time"
+    world.advance(9_000)
+    assert spoke.ask(beats[0], 3, HeartbeatResponse).error_code == Error.NONE
+    assert silent.ask(beats[1], 3, HeartbeatResponse).error_code == Error.UNKNOWN_MEMBER_ID
+
+
+def test_a_broker_that_is_late_all_the_time_misses_silent_members_all_the_same() -> None:
+    world = harness()
+    client = world.connect()
+    find(client, "g")
+    client.send(join_request("g"), 3)
+    world.advance(10)
+    member_id = client.take(JoinGroupResponse).member_id
+    sync = SyncGroupRequest(group_id="g", generation_id=1, member_id=member_id)
+    assert client.ask(sync, 3, SyncGroupResponse).error_code == Error.NONE
+    for _ in range(5):
+        away(world, 5_000)
+    beat = HeartbeatRequest(group_id="g", generation_id=1, member_id=member_id)
+    assert client.ask(beat, 3, HeartbeatResponse).error_code == Error.UNKNOWN_MEMBER_ID
+
+
 def test_a_classic_member_joins_an_empty_consumer_group_which_becomes_classic() -> None:
     world = harness()
     world.topic("t")

@@ -48,6 +48,11 @@ FOLDED_BYTES_MIN = 256
 LOAD_AGAIN_MS = 10_000
 """After so long a shard is loaded again that could not be. Until then its groups are NOT_COORDINATOR's, as in Kafka."""
 
+LATE_MS = 500
+LISTEN_MS = 20
+"""A deadline that is looked at more than *LATE_MS* late is put off by so much, once: the broker was away (stopped, or
+without a processor), and what members have said meanwhile still lies in their sockets."""
+
 R = TypeVar("R")
 Handler = Callable[[GroupState, Caller, Instant], Outcome]
 RequestHandler = Callable[[GroupState, R, Caller, Instant], Outcome]
@@ -56,12 +61,14 @@ RequestHandler = Callable[[GroupState, R, Caller, Instant], Outcome]
 class GroupShard:
     """A shard, its groups, and the timer of its next deadline."""
 
-    __slots__ = ("machine", "shard", "timer")
+    __slots__ = ("listens", "machine", "shard", "timer")
 
     def __init__(self, shard: Shard, machine: GroupMachine) -> None:
         self.shard = shard
         self.machine = machine
         self.timer: Timer | None = None
+        self.listens = False
+        """Were its deadlines put off, so that members are heard first? Its timer ends that."""
 
     def end(self) -> None:
         self.shard.end()
@@ -211,14 +218,19 @@ class GroupCoordinator:
         """Wake up at the shard's next deadline."""
         earliest = found.shard.earliest()
         timer = found.timer
-        if earliest is None or (timer is not None and timer.deadline_ms <= earliest):
+        if earliest is None or found.listens or (timer is not None and timer.deadline_ms <= earliest):
             return
         if timer is not None:
             timer.cancel()
         found.timer = self._broker.timers.at(max(earliest, not_before_ms), partial(self._due, found))
 
     def _due(self, found: GroupShard, now: Instant) -> None:
-        found.timer = None
+        timer, found.timer = found.timer, None
+        assert timer is not None
+        found.listens = not found.listens and now.mono_ms - timer.deadline_ms > LATE_MS
+        if found.listens:
+            found.timer = self._broker.timers.at(now.mono_ms + LISTEN_MS, partial(self._due, found))
+            return
         found.shard.run_due(now)
         if found.shard.state is ShardState.SERVING:
             self._arm(found, now.mono_ms + 1)  # if there is more that is due, others have their turn first
