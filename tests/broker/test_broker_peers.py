@@ -239,3 +239,58 @@ def test_a_question_that_is_not_answered_in_time_ends_the_link() -> None:
     world.up(dial.link)
     world.cluster.advance(10_000)
     assert world.take() == [], "silence is no fault where nothing was asked"
+
+
+def said(world: World) -> list[str]:
+    """What was logged of the link to broker 7 since this was last asked."""
+    lines = [line for line in world.member.logger.lines if "broker 7" in line]
+    world.member.logger.lines.clear()
+    return lines
+
+
+def test_a_link_that_is_lost_and_stands_again_is_spoken_of_twice() -> None:
+    world = World(replica_fetch_backoff_ms=50)
+    world.register()
+    link = world.dialled()
+    world.up(link)
+    said(world)
+    world.lost(link, LinkLoss.CLOSED)
+    assert said(world) == ["no link to broker 7: closed"]
+    for _ in range(5):
+        world.lost(world.dialled(), LinkLoss.UNREACHABLE)
+        world.cluster.advance(50)
+        assert said(world) == []
+    world.up(world.dialled())
+    assert said(world) == ["linked to broker 7 at 10.0.0.7:9092"]
+
+
+def test_a_broker_that_takes_a_link_and_does_not_answer_is_not_back() -> None:
+    """So it is with one that is cut off or stopped: the system takes connections in its place."""
+    world = World(replica_socket_timeout_ms=2000)
+    world.register()
+    link = world.dialled()
+    world.up(link)
+    said(world)
+    for expected in (["no link to broker 7: a request was not answered in time"], [], []):
+        world.ask()
+        world.cluster.advance(2000)
+        assert said(world) == expected
+        link = next(order.link for order in world.take() if isinstance(order, Dial))
+        world.up(link)
+        assert said(world) == []
+    world.ask()
+    world.answer(link, 4)
+    assert said(world) == ["linked to broker 7 at 10.0.0.7:9092"]
+    world.ask()
+    world.answer(link, 5)
+    assert said(world) == []
+
+
+def test_a_broker_that_registers_again_and_is_not_reached_is_not_spoken_of_again() -> None:
+    world = World()
+    world.register()
+    world.lost(world.dialled(), LinkLoss.UNREACHABLE)
+    assert said(world) == ["no link to broker 7: unreachable"]
+    world.store(Set(incarnation_path(SEVEN), LIFE, 0))
+    world.lost(world.dialled(), LinkLoss.UNREACHABLE)
+    assert said(world) == []

@@ -66,6 +66,9 @@ class Peers:
         self._broker = broker
         self._links: dict[NodeId, Link] = {}
         self._by_id: dict[LinkId, Link] = {}
+        self._missing: dict[NodeId, bool] = {}
+        """Of whom it was said that there is no link. True: it took one and did not answer, so it must answer now. Who is
+        stopped, or cut off, takes links too: its system does in its place."""
         self._link_count = 0
         self._request_count = 0
 
@@ -125,7 +128,8 @@ class Peers:
             link.is_up = link.was_up = True
             link.pause_ms = 0
             self._set_timer(link, None)
-            self._broker.logger.debug("linked to broker %d at %s:%d", link.node, *link.address)
+            if not self._missing.get(link.node):
+                self._is_back(link)
             self._broker.doubts.end(link.node)
             self._broker.replication.link_up(link.node)
 
@@ -147,8 +151,10 @@ class Peers:
         """It is made again: at once if it stood, else after a pause."""
         broker = self._broker
         stood, link.is_up = link.is_up, False
-        if stood or not link.pause_ms:
+        if link.node not in self._missing:
+            self._missing[link.node] = False
             broker.logger.info("no link to broker %d: %s", link.node, reason)
+        self._missing[link.node] |= stood and loss is LinkLoss.UNREACHABLE
         self._set_timer(link, None)
         self._fail_asked(link)
         if stood:
@@ -162,6 +168,10 @@ class Peers:
             self._set_timer(link, broker.timers.at(deadline_ms, partial(self._dial_again, link)))
         if loss is LinkLoss.REFUSED and link.was_up:
             broker.controllership.process_is_gone(link.node)
+
+    def _is_back(self, link: Link) -> None:
+        if self._missing.pop(link.node, None) is not None:
+            self._broker.logger.info("linked to broker %d at %s:%d", link.node, *link.address)
 
     def _dial_again(self, link: Link, _: Instant) -> None:
         link.timer = None
@@ -218,6 +228,8 @@ class Peers:
             self._hang_up(link, str(error))
             return
         link.asked.popleft()
+        if self._missing:
+            self._is_back(link)
         asked.on_answer(answer)
 
     def _look_for_silence(self, link: Link, now: Instant) -> None:
