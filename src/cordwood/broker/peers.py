@@ -67,8 +67,8 @@ class Peers:
         self._links: dict[NodeId, Link] = {}
         self._by_id: dict[LinkId, Link] = {}
         self._missing: dict[NodeId, bool] = {}
-        """Of whom it was said that there is no link. True: it took one and did not answer, so it must answer now. Who is
-        stopped, or cut off, takes links too: its system does in its place."""
+        """Of whom it was said that there is no link. True: it took one and did not answer, so it must answer now. Those
+        who are stopped, or cut off, take links too: their system does in their place."""
         self._link_count = 0
         self._request_count = 0
 
