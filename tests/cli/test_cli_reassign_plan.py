@@ -38,6 +38,39 @@ def test_a_plan_carried_out_moves_nothing_any_more(case: tuple[dict[int, list[in
     assert [set(mine) for mine in again.values()] == [set(mine) for mine in found.values()]
 
 
+racks = st.fixed_dictionaries(dict.fromkeys(BROKERS, st.sampled_from(["a", "b", "c", None])))
+
+
+@given(topics(), racks)
+def test_no_rack_has_more_than_it_must(
+    case: tuple[dict[int, list[int]], list[int], int], places: dict[int, str | None]
+) -> None:
+    current, brokers, replicas = case
+    named = {broker: rack for broker, rack in places.items() if rack is not None}
+    found = plan(current, brokers, replicas, named)
+    for mine in found.values():
+        assert len(set(mine)) == len(mine) == replicas
+        assert set(mine) <= set(brokers)
+        used = Counter(places[broker] for broker in mine)
+        others = [places[broker] for broker in brokers if broker not in mine]
+        assert max(used.values()) - min([used[rack] for rack in others], default=max(used.values())) < 2
+    again = plan(found, brokers, replicas, named)
+    assert [set(mine) for mine in again.values()] == [set(mine) for mine in found.values()]
+
+
+def test_a_replica_moves_to_a_rack_that_has_none() -> None:
+    places = {1: "a", 2: "a", 3: "b", 4: "b"}
+    found = plan({0: (1, 2), 1: (3, 4), 2: (1, 3)}, [1, 2, 3, 4], 2, places)
+    assert all({places[broker] for broker in mine} == {"a", "b"} for mine in found.values())
+    assert sum(len({*found[p]} - {*old}) for p, old in {0: (1, 2), 1: (3, 4), 2: (1, 3)}.items()) == 2
+
+
+def test_racks_count_more_than_shares() -> None:
+    found = plan({p: (1 + p, 1 + (p + 1) % 3) for p in range(3)}, [1, 2, 3, 4], 2, {1: "a", 2: "a", 3: "a", 4: "b"})
+    assert all(4 in mine for mine in found.values())
+    assert Counter(broker for mine in found.values() for broker in mine) == {1: 1, 2: 1, 3: 1, 4: 3}
+
+
 def test_replicas_stay_where_they_may() -> None:
     current = {0: (1, 2), 1: (2, 3), 2: (3, 1)}
     assert plan(current, [1, 2, 3], 2) == current

@@ -31,8 +31,8 @@ LINE = "\r\x1b[K"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "Replicas stay where they may stay. A move goes on when this command is interrupted; --status shows it, and "
-        "takes the throttle away when all is done."
+        "Replicas are spread over racks, and stay where they may. A move goes on when this command is interrupted; "
+        "--status shows it, and takes the throttle away when all is done."
     )
     parser.add_argument("topic", metavar="TOPIC")
     what = parser.add_mutually_exclusive_group(required=True)
@@ -134,6 +134,7 @@ class Job:
         """New replicas of each partition; partitions of the topic may have different numbers of them."""
         found: dict[int, Brokers] = {}
         counts = {p: replicas or len(mine) for p, mine in current.items()}
+        racks = self._replicas.racks()
         for count in sorted(set(counts.values())):
             if count > len(brokers):
                 raise ClientError(
@@ -141,7 +142,7 @@ class Job:
                     "--replication-factor changes that"
                 )
             some = {p: current[p] for p, wanted in counts.items() if wanted == count}
-            found |= plan(some, brokers, count)
+            found |= plan(some, brokers, count, racks)
         return dict(sorted(found.items()))
 
     def _watch(self) -> int:

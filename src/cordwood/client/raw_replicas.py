@@ -84,6 +84,15 @@ class Replicas:
         """Let partitions stay where they were before their moves. Those that were refused come back."""
         return self._alter(dict.fromkeys(partitions))
 
+    def racks(self) -> dict[int, str]:
+        """In which rack each broker is that is there, and in any."""
+
+        def attempt() -> dict[int, str]:
+            answer = self._cluster.any_connection().ask(MetadataRequest(topics=[]), MetadataResponse)
+            return {broker.node_id: broker.rack for broker in answer.brokers if broker.rack is not None}
+
+        return self._cluster.retrying("the brokers can not be listed", attempt)
+
     def under_way(self) -> dict[Partition, Move]:
         """All moves that are not done, in the order of the partitions."""
         request = ListPartitionReassignmentsRequest(timeout_ms=self._settings.request_timeout_ms, topics=None)

@@ -3,10 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from cordwood.cluster.image import MetadataImage
 from cordwood.cluster.states import Live
 from cordwood.ids import NodeId
+
+N = TypeVar("N", bound=int)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ def place(sites: Sites, *, partitions: int, replicas: int, start: int) -> list[t
         gap = partition // count
         others = [ring[(first + 1 + (gap + follower) % (count - 1)) % count] for follower in range(count - 1)]
         chosen = [ring[first % count]]
-        _choose(chosen, others, sites.racks if racks > 1 else {}, replicas)
+        add_replicas(chosen, others, sites.racks if racks > 1 else {}, replicas)
         chosen += (sites.spare[(partition + n) % len(sites.spare)] for n in range(replicas - len(chosen)))
         placed.append(tuple(chosen))
     return placed
@@ -68,10 +71,13 @@ def _interleaved(sites: Sites) -> list[NodeId]:
     return ring
 
 
-def _choose(chosen: list[NodeId], others: list[NodeId], racks: Mapping[NodeId, str], replicas: int) -> None:
-    """Add to the replicas that are chosen, until there are enough or nobody is left."""
+def add_replicas(chosen: list[N], others: list[N], racks: Mapping[N, str], replicas: int) -> None:
+    """Add to the replicas that are chosen, until there are enough or nobody is left.
+
+    Of the others those come first whose rack has the fewest of them, and of these the first.
+    """
     if not racks:
-        chosen += others[: replicas - 1]
+        chosen += others[: max(replicas - len(chosen), 0)]
         return
     used = Counter(racks.get(node) for node in chosen)
     while others and len(chosen) < replicas:
