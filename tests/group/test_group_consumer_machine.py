@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from cordwood.errors import Error, Refused
 from cordwood.group import consumer
 from cordwood.group.consumer import ConsumerGroup
+from cordwood.group.timers import SessionTimeout
 from cordwood.ids import TopicName
 from cordwood.wire.messages import ConsumerGroupHeartbeatResponse
 from group.consumer_members import GROUP, START_AGAIN, TestMember, contents, expect, topics
@@ -163,6 +164,17 @@ class ConsumerGroups(RuleBasedStateMachine):
         if for_a_while and client.instance_id is not None:
             self.away.append(client.instance_id)
 
+    @precondition(lambda self: self.clients)
+    @rule(number=numbers)
+    def can_not_leave(self, number: int) -> None:
+        """It hears that it could not be written, and is gone all the same."""
+        client = self.pick(number)
+        self.harness.fail_next_write(Refused(Error.COORDINATOR_NOT_AVAILABLE))
+        answer = client.send(member_epoch=-1)
+        assert isinstance(answer, Refused)
+        self.harness._write_error = None
+        self.clients.remove(client)
+
     @precondition(lambda self: self.away)
     @rule(subscription=subscriptions)
     def come_back(self, subscription: Subscription) -> None:
@@ -193,6 +205,12 @@ class ConsumerGroups(RuleBasedStateMachine):
     @rule(ms=st.sampled_from([1, 500, 1000, 5000, 10_000, SESSION_MS]))
     def wait(self, ms: int) -> None:
         self.harness.advance(ms)
+
+    @rule(ms=st.sampled_from([1000, 10_000, SESSION_MS]))
+    def wait_while_something_can_not_be_written(self, ms: int) -> None:
+        self.harness.fail_next_write(Refused(Error.COORDINATOR_NOT_AVAILABLE))
+        self.harness.advance(ms)
+        self.harness._write_error = None
 
     @rule(name=st.sampled_from(TOPICS), more=st.integers(1, 3))
     def grow_topic(self, name: str, more: int) -> None:
@@ -235,6 +253,11 @@ class ConsumerGroups(RuleBasedStateMachine):
             if self.is_member(client) and self.group is not None:
                 for topic_id, partition in client.owned:
                     assert self.group.owners.of(topic_id, partition) == client.id
+
+    @invariant()
+    def nobody_is_a_member_for_ever(self) -> None:
+        for member_id in self.group.members if self.group is not None else ():
+            assert SessionTimeout(GROUP, member_id) in self.harness.state.deadlines
 
     @invariant()
     def epochs_only_grow(self) -> None:
