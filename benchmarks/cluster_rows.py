@@ -12,6 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Protocol
 
+from cordwood.client.raw_replicas import Replicas
+from cordwood.client.raw_settings import RawSettings
+
 from .clients import Clients, ProduceLoad, create_topic, delete_topic
 from .cluster_watch import Acknowledgements, in_sync, led_by, wait_until
 from .clusters import CLUSTERS, REPLICAS, BrokerCluster
@@ -194,8 +197,8 @@ class ManyPartitionsRow:
         self._wait_in_sync(cluster)
 
     def measure(self, cluster: BrokerCluster) -> Mapping[str, float]:
-        self._wait_in_sync(cluster)
         victim = max(cluster.members)
+        self._wait_for_a_share(cluster, victim)
         begin_s = cluster.kill(victim)
         for topic in self._topics:
             wait_until(
@@ -207,6 +210,19 @@ class ManyPartitionsRow:
         cluster.start(victim)
         self._wait_in_sync(cluster)
         return {ELECTED.key: elected_s}
+
+    def _wait_for_a_share(self, cluster: BrokerCluster, victim: int) -> None:
+        """A broker that was killed before leads nothing until it is told to: there would be nobody to replace."""
+        self._wait_in_sync(cluster)
+        with Replicas(RawSettings(cluster.bootstrap)) as replicas:
+            replicas.elect(None, unclean=False)
+        share = self.partitions // len(cluster.members) // TOPICS_OF_MANY // 2
+        for topic in self._topics:
+            wait_until(
+                lambda topic=topic: [*led_by(cluster, topic).values()].count(victim) > share,  # type: ignore[misc]
+                f"broker {victim} of {cluster.name} leads its share of {topic}",
+                limit_s=SETTLE_S,
+            )
 
     def _elected(self, cluster: BrokerCluster, topic: str, victim: int) -> bool:
         leaders = led_by(cluster, topic, not_from=victim)
