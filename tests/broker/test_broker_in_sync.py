@@ -5,7 +5,7 @@ from random import Random
 from broker.cluster_harness import Cluster, Member
 from broker.harness import batch, produce, produced
 from cordwood.cluster.layout import incarnation_path
-from cordwood.errors import Error
+from cordwood.errors import Error, StorageError
 from cordwood.ids import NodeId
 from cordwood.partition.follower import Follower
 from cordwood.ports import MetadataChange, Node
@@ -109,3 +109,32 @@ def test_the_first_fetch_of_a_session_does_not_wait_at_the_leader() -> None:
     request = fetcher._request()
     assert request is not None
     assert (request.session_epoch, request.max_wait_ms) == (0, 0)
+
+
+def test_a_proposal_that_fails_again_and_again_is_spoken_of_once() -> None:
+    cluster = Cluster(2, replica_lag_time_max_ms=1000)
+    cluster.topic("t")
+    cluster.cut(1, 2)
+    cluster[1].connect().send(produce("t", batch(b"a")), 9)
+    cluster[1].store_error = StorageError("ZooKeeper is away")
+    lines = cluster[1].logger.lines
+    for store_error in (cluster[1].store_error, None):
+        cluster[1].store_error = store_error
+        cluster.advance(5000)
+        assert len([line for line in lines if "in-sync replicas [1, 2] should be [1]" in line]) == 1
+        assert len([line for line in lines if "is tried again: " in line]) == 1
+    assert cluster.isr("t") == [1]
+    assert "in-sync replicas are changed again" in cluster[1].logger
+
+
+def test_who_lags_is_taken_out_soon_after_the_store_is_back() -> None:
+    cluster = Cluster(2, replica_lag_time_max_ms=10_000)
+    cluster.topic("t")
+    cluster.cut(1, 2)
+    cluster[1].connect().send(produce("t", batch(b"a")), 9)
+    cluster[1].store_error = StorageError("ZooKeeper is away")
+    cluster.advance(16_000)
+    assert cluster.isr("t") == [1, 2]
+    cluster[1].store_error = None
+    cluster.advance(200)
+    assert cluster.isr("t") == [1]

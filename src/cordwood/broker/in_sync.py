@@ -35,6 +35,8 @@ class InSync:
         self._wanted: dict[Partition, frozenset[NodeId]] = {}
         """What is to be proposed, with those who must go."""
         self._rest_until_ms = 0
+        self._failed: dict[Partition, None] = {}
+        """What was proposed last and failed. That, and how it ends, is said once."""
         self._end_of_event: Waiter | None = None
 
     def start(self) -> None:
@@ -91,9 +93,12 @@ class InSync:
 
     def _look_for_laggards(self, now: Instant) -> None:
         for partition in self._led():
-            lagging = partition.lagging(now.mono_ms)
-            if lagging and partition.leading and not partition.proposing:
-                self._want(partition, frozenset(lagging))
+            self._look_for_laggards_of(partition, now)
+
+    def _look_for_laggards_of(self, partition: Partition, now: Instant) -> None:
+        lagging = partition.lagging(now.mono_ms)
+        if lagging and partition.leading and not partition.proposing:
+            self._want(partition, frozenset(lagging))
 
     # ------------------------------------------------------------------ proposals
 
@@ -113,7 +118,11 @@ class InSync:
         for first in range(0, len(wanted), STATES_MAX):
             self._propose_some(dict(wanted[first : first + STATES_MAX]))
 
-    def _rested(self, _: Instant) -> None:
+    def _rested(self, now: Instant) -> None:
+        for partition in self._failed:
+            self._look_for_laggards_of(partition, now)
+        if not self._wanted:
+            self._failed.clear()  # nobody wants it any more
         self._at_the_end_of_the_event()
 
     def _propose_some(self, wanted: dict[Partition, frozenset[NodeId]]) -> None:
@@ -151,7 +160,8 @@ class InSync:
                 joining[node] = self._broker.image.broker_epoch(node)
         if tuple(isr) == partition.isr and not uncertain:
             return None
-        self._say(partition, isr)
+        if partition not in self._failed:
+            self._say(partition, isr)
         return tuple(isr)
 
     def _say(self, partition: Partition, isr: Sequence[NodeId]) -> None:
@@ -169,9 +179,14 @@ class InSync:
     def _done(self, epochs: dict[Partition, int], refusal: Refused | None) -> None:
         now_ms = self._broker.now.mono_ms
         if refusal is not None:
-            self._broker.logger.warning("a change of in-sync replicas failed, it is tried again: %s", refusal)
+            if not self._failed:
+                self._broker.logger.warning("a change of in-sync replicas failed, it is tried again: %s", refusal)
+            self._failed.update(dict.fromkeys(epochs))
             self._rest_until_ms = now_ms + REST_MS
             self._broker.timers.at(self._rest_until_ms, self._rested)
+        elif self._failed:
+            self._broker.logger.info("in-sync replicas are changed again")
+            self._failed.clear()
         for partition, epoch in epochs.items():
             if partition.leader_epoch == epoch:
                 partition.proposing = False
