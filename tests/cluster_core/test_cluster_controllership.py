@@ -157,6 +157,22 @@ def test_a_controller_that_can_not_write_tries_again() -> None:
     assert leader_of(rig, "t", 0) == 1
 
 
+def test_a_controller_that_can_not_write_for_long_says_so_once() -> None:
+    rig = Rig(3)
+    create(rig, "t", {0: [2, 1]})
+    rig.kill(2, noticed=True)
+    controller = rig.members[ONE]
+    controller.deliver()
+    controller.cut_off = True
+    for _ in range(5):
+        controller.write()
+        rig.pass_time(RETRY_MS)
+    assert len([line for line in controller.logger.lines if "could not change 1 partition(s)" in line]) == 1
+    controller.cut_off = False
+    rig.settle()
+    assert leader_of(rig, "t", 0) == 1
+
+
 def test_who_could_not_stand_for_election_stands_again() -> None:
     rig = Rig(2)
     rig.kill(1, noticed=True)

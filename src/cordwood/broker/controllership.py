@@ -50,6 +50,8 @@ class Controllership:
         self._portions: deque[tuple[PlanFor, Sequence[TopicPartition]]] = deque()
         self._under_way = 0
         self._proposing = False
+        self._failing = False
+        """Did the last change fail? It is tried again until it succeeds, and spoken of once."""
         self._retry: Timer | None = None
 
     @property
@@ -194,8 +196,10 @@ class Controllership:
         self._under_way -= 1
         for name in names:
             del self._busy[name]
-        if refusal is not None:
+        if refusal is not None and not self._failing:
             self._broker.logger.warning("the controller could not change %d partition(s): %s", len(names), refusal)
+        self._failing = refusal is not None
+        if refusal is not None:
             self._later()
         elif self.active:
             self._look(self._find(names))
