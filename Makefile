@@ -3,11 +3,13 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+COMPILED := .cache/compiled
+BUILD ?= compiled
 WORKERS ?= 3
 TESTS ?=
 ARGS ?=
 
-.PHONY: help setup demo test check format bench compiled docs clean
+.PHONY: help setup demo test check format bench wheels compiled docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1	/' | expand -t 16
@@ -35,15 +37,23 @@ format: setup ## put the code in form
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-bench: setup ## measure this broker beside Apache Kafka; ARGS=--quick takes a few minutes
-	$(BIN)/python -m benchmarks $(ARGS)
+bench: $(if $(filter pure,$(BUILD)),setup,compiled) ## measure beside Apache Kafka; ARGS=--quick takes minutes; BUILD=pure
+	$(if $(filter pure,$(BUILD)),$(BIN),$(COMPILED)/bin)/python -m benchmarks $(ARGS)
 
-compiled: setup ## the hot modules compiled, in an environment of its own: make bench BIN=.cache/compiled/bin
-	$(VENV)/bin/python -m venv .cache/compiled
-	.cache/compiled/bin/python -m pip install --quiet --constraint constraints.txt 'setuptools>=77' mypy
-	CORDWOOD_COMPILE=1 .cache/compiled/bin/python -m pip install --quiet --constraint constraints.txt \
+wheels: $(READY) ## what is released, into dist/: a wheel compiled for this platform, and one for all others
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt 'setuptools>=77' mypy
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	CORDWOOD_COMPILE=1 $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
+compiled: $(COMPILED)/.ready ## the compiled build, in an environment of its own; make test BIN=.cache/compiled/bin uses it
+
+$(COMPILED)/.ready: $(READY) setup.py scripts/check_compiled.py $(shell find src -name '*.py')
+	$(VENV)/bin/python -m venv $(COMPILED)
+	$(COMPILED)/bin/python -m pip install --quiet --constraint constraints.txt 'setuptools>=77' mypy
+	CORDWOOD_COMPILE=1 $(COMPILED)/bin/python -m pip install --quiet --constraint constraints.txt \
 		--no-build-isolation '.[dev]'
 	cd .cache && compiled/bin/python ../scripts/check_compiled.py
+	@touch $@
 
 docs: setup ## write the pages that come from the code
 	$(BIN)/python scripts/write_docs.py

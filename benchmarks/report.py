@@ -7,12 +7,15 @@ import platform
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import PackageNotFoundError, version
 from math import isinf
 from pathlib import Path
 from typing import Final
 
 import psutil
+
+from cordwood.broker import dispatch
 
 from . import peer
 from .growth import FLAT_BOUND, OPERATIONS, GrowthPoint, flatness
@@ -36,7 +39,7 @@ def table(report: Report) -> str:
     text = _aligned([head, *lines])
     wanted = [figure for figure in report.figures if not isinf(figure.metric.bound)]
     met = sum(figure.met for figure in wanted)
-    text += f"\n{met} of {len(wanted)} targets met; medians of {report.rounds} rounds.\n"
+    text += f"\n{met} of {len(wanted)} targets met; medians of {report.rounds} rounds; the {_build()} build.\n"
     if report.growth:
         text += "\n" + _growth_table(list(report.growth))
     return text
@@ -56,6 +59,7 @@ def as_json(report: Report) -> dict[str, object]:
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "commit": _commit(),
+        "build": _build(),
         "quick": report.quick,
         "rounds": report.rounds,
         "machine": _machine(),
@@ -140,6 +144,11 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             versions[package] = "not installed"
     return versions
+
+
+def _build() -> str:
+    """Compiled as it is released, or from the sources."""
+    return "compiled" if (dispatch.__file__ or "").endswith(tuple(EXTENSION_SUFFIXES)) else "pure"
 
 
 def _commit() -> str:
