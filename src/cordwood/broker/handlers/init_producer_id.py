@@ -2,6 +2,9 @@
 
 - 3: a producer may bring its old id and epoch; without a transactional id it gets a new id all the same, as in Kafka.
 
+While the metadata store gives no new block of ids, the answer is COORDINATOR_LOAD_IN_PROGRESS, as in Kafka: clients try
+again, and take most other errors for the end.
+
 Transactional ids are refused for now: no coordinator is here to look after them.
 """
 
@@ -26,7 +29,7 @@ def handle(broker: "Broker", call: Call, request: InitProducerIdRequest) -> Init
 
     def receive(outcome: int | Refused) -> None:
         if isinstance(outcome, Refused):
-            broker.reply(call, InitProducerIdResponse(error_code=outcome.error, producer_epoch=-1))
+            broker.reply(call, InitProducerIdResponse(error_code=Error.COORDINATOR_LOAD_IN_PROGRESS, producer_epoch=-1))
         else:
             broker.reply(call, InitProducerIdResponse(producer_id=outcome, producer_epoch=0))
 
