@@ -10,7 +10,7 @@ from cordwood.cluster.registration import Loss, loss_of, standalone_nodes
 from cordwood.cluster.states import change_isr
 from cordwood.errors import StoreConflict
 from cordwood.ids import NodeId
-from cordwood.ports import Set
+from cordwood.ports import SessionState, Set
 
 ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 
@@ -220,6 +220,41 @@ def test_a_broker_is_fenced_the_moment_its_session_is_over() -> None:
     rig.settle()
     assert not member.membership.fenced
     assert rig.truth.broker_epoch(TWO) == member.membership.epoch
+
+
+def test_a_registration_of_a_lost_session_does_not_count() -> None:
+    """The store may keep it for long: if the store itself was away, for as long as if the session were new."""
+    rig = Rig(3)
+    create(rig, "t", {0: [1, 2, 3]})
+    old = {node: member.session for node, member in rig.members.items()}
+    for member in rig.members.values():
+        member.membership.session_changed(SessionState.LOST)
+    for member in rig.members.values():
+        member.reconnect()
+        assert member.membership.fenced
+    rig.settle()
+    for session in old.values():
+        assert not rig.store.owns(session)
+        rig.store.expire(session)
+    assert sorted(rig.truth.brokers) == [1, 2, 3]
+    assert not any(member.membership.fenced for member in rig.members.values())
+    assert rig.truth.controller is not None
+    assert leader_of(rig, "t", 0) in (1, 2, 3)
+
+
+def test_a_registration_that_is_told_of_after_its_session_was_lost_does_not_count() -> None:
+    rig = Rig(2)
+    rig.kill(2, noticed=True)
+    member = rig.start(2)
+    while TWO not in rig.truth.brokers:
+        assert member.membership.fenced
+        if len(member.writes) == 1 and layout.broker_path(TWO) in str(member.writes[0].operations):
+            member.membership.session_changed(SessionState.LOST)  # the answer comes later
+        member.write()
+    member.reconnect()
+    assert member.membership.fenced
+    rig.settle()
+    assert not member.membership.fenced
 
 
 def test_a_broker_that_was_taken_for_dead_registers_again() -> None:

@@ -48,6 +48,8 @@ class Membership:
         self._session = SessionState.ALIVE
         self._outdated = False
         """Has the session ended since the metadata was read?"""
+        self._lapsed = False
+        """Has it ended since this broker registered? The store may not know yet, and still show the registration."""
         self._life = NO_EPOCH
         """The epoch of a life that has begun and not been registered yet."""
         self.epoch = NO_EPOCH
@@ -78,7 +80,7 @@ class Membership:
             return
         self._session = state
         if state is SessionState.LOST:
-            self._outdated = True
+            self._outdated = self._lapsed = True
         self._match()
 
     def apply(self, delta: Delta) -> None:
@@ -111,7 +113,7 @@ class Membership:
 
     def _counts(self) -> bool:
         image, node = self._broker.image, self._broker.node
-        if self._session is SessionState.LOST or self._outdated or self._leaving:
+        if self._session is SessionState.LOST or self._outdated or self._lapsed or self._leaving:
             return False
         return self.epoch != NO_EPOCH and node in image.brokers and image.broker_epoch(node) == self.epoch
 
@@ -154,6 +156,7 @@ class Membership:
             if self.epoch == NO_EPOCH:
                 self._early = led_by(image, node)
             self.epoch, self._life = self._life + 1, NO_EPOCH
+            self._lapsed = self._outdated  # if that is so, it was the former session that registered
         self._match()
         self._step_down()
 
