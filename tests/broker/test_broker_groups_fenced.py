@@ -115,6 +115,9 @@ def test_a_coordinator_that_counts_again_knows_its_groups() -> None:
     """Members could not reach it for a while, so their sessions begin anew."""
     cluster, node = cluster_with_groups()
     client, joined = stable_member(cluster, node)
+    for other in {1, 2, 3} - {node}:
+        cluster[other].kill()
+        cluster[other].end_session()
     cluster[node].lose_session()
     cluster.advance(2 * SESSION_MS)
     cluster[node].regain_session()
