@@ -4,10 +4,11 @@ from random import Random
 
 import pytest
 
-from broker.harness import START
+from broker.harness import START, Harness
 from cordwood.broker.fetch_sessions import FetchSessions, Reader, Waiter
 from cordwood.broker.producer_ids import ProducerIds
 from cordwood.broker.proposals import Proposals
+from cordwood.broker.syncs import Syncs
 from cordwood.broker.timers import CANCELLED_MAX, NEVER, Timers
 from cordwood.cluster.layout import PRODUCER_ID_BLOCK_SIZE
 from cordwood.effects import Effect, WriteMetadata
@@ -201,3 +202,44 @@ def test_check_sees_news_of_a_partition_that_nobody_reads() -> None:
     reader.news[entry] = None
     with pytest.raises(AssertionError):
         reader.check()
+
+
+# ---------------------------------------------------------------------- syncs
+
+
+def test_who_waits_for_what_was_cut_off_does_not_wait_for_ever() -> None:
+    """So a follower would, with all partitions of the leader that it had the records from."""
+    harness = Harness()
+    harness.topic("t")
+    partition, syncs = harness.partition("t"), Syncs()
+    effects: list[Effect] = []
+    told: list[str] = []
+    harness.append("t", b"a")
+    syncs.start(partition, effects)
+    harness.append("t", b"b")
+    syncs.wait([partition], lambda: told.append("synced"), effects)
+    partition.log.truncate(1, START)
+    for token in (1, 2):
+        assert told == []
+        syncs.done(token, effects, START)
+    assert told == ["synced"]
+    assert (len(effects), len(syncs)) == (2, 0)
+
+
+def test_what_comes_in_the_place_of_what_was_cut_off_is_not_safe_with_it() -> None:
+    harness = Harness()
+    harness.topic("t")
+    partition, syncs = harness.partition("t"), Syncs()
+    effects: list[Effect] = []
+    told: list[str] = []
+    for value in (b"a", b"b", b"c"):
+        harness.append("t", value)
+    syncs.start(partition, effects)
+    partition.log.truncate(1, START)
+    partition.high_watermark = 1
+    harness.append("t", b"other")
+    syncs.wait([partition], lambda: told.append("synced"), effects)
+    syncs.done(1, effects, START)
+    assert told == []
+    syncs.done(2, effects, START)
+    assert told == ["synced"]

@@ -11,6 +11,8 @@ from cordwood.log.log import SyncJob
 from cordwood.partition.partition import Partition
 from cordwood.ports import Instant, Syncable
 
+NOTHING = -1
+
 
 @dataclass(slots=True)
 class Waiting:
@@ -78,7 +80,7 @@ class Syncs:
             partition.log.synced(running.job, now)
             partition.advance(now.mono_ms)
         self._wake(running)
-        if running.again and not partition.gone:
+        if (running.again or running.waiting) and not partition.gone:
             running.again = False
             running.job = partition.log.files_to_sync()
             self._send(running, effects)
@@ -86,9 +88,12 @@ class Syncs:
             del self._logs[partition]
 
     def _wake(self, running: Running) -> None:
+        """Let those go on whose records are safe. If the log was cut meanwhile they wait for what there is now."""
+        partition, job = running.partition, running.job
+        up_to = job.up_to if job.generation == partition.log.generation else NOTHING
         still = []
         for offset, waiting in running.waiting:
-            if offset <= running.job.up_to or running.partition.gone:
+            if min(offset, partition.log.end_offset) <= up_to or partition.gone:
                 waiting.left -= 1
                 if waiting.left == 0:
                     waiting.go_on()
