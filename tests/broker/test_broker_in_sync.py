@@ -4,9 +4,9 @@ from random import Random
 
 from broker.cluster_harness import Cluster, Member
 from broker.harness import batch, produce, produced
-from cordwood.cluster.layout import incarnation_path
+from cordwood.cluster.layout import incarnation_path, partition_path
 from cordwood.errors import Error, StorageError
-from cordwood.ids import NodeId
+from cordwood.ids import NodeId, TopicName
 from cordwood.partition.follower import Follower
 from cordwood.ports import MetadataChange, Node
 from cordwood.sim.disk import SimDisk
@@ -138,3 +138,13 @@ def test_who_lags_is_taken_out_soon_after_the_store_is_back() -> None:
     cluster[1].store_error = None
     cluster.advance(200)
     assert cluster.isr("t") == [1]
+
+
+def test_a_state_that_somebody_has_deleted_keeps_no_other_partition_from_its_followers() -> None:
+    cluster = Cluster(2)
+    cluster.topic("t", *([[1, 2]] * 20))
+    cluster[2].kill()
+    del cluster.store._nodes[partition_path(TopicName("t"), 13)]
+    cluster[2].start()
+    cluster.advance(5000)
+    assert [index for index in range(20) if cluster.isr("t", index) != [1, 2]] == [13]

@@ -6,7 +6,7 @@ from cluster_core.cluster_rig import Rig
 from cluster_core.cluster_topics import create, isr_of, leader_of, partition, set_state, state
 from cordwood.broker.controllership import PURGE_INTERVAL_MS, RETRY_MS, UNDER_WAY_MAX
 from cordwood.cluster.controller import delete_topics, set_config
-from cordwood.cluster.layout import topic_config_path
+from cordwood.cluster.layout import partition_path, topic_config_path
 from cordwood.cluster.reassignment import move, write_moves
 from cordwood.cluster.states import STATES_MAX, Live, State, write_state
 from cordwood.effects import PurgeChanges
@@ -171,6 +171,18 @@ def test_a_controller_that_can_not_write_for_long_says_so_once() -> None:
     controller.cut_off = False
     rig.settle()
     assert leader_of(rig, "t", 0) == 1
+
+
+def test_a_state_that_somebody_has_deleted_keeps_no_other_partition_without_a_leader() -> None:
+    """All go into one write, which can not succeed: nobody tells the brokers of what people delete."""
+    rig = Rig(3)
+    create(rig, "t", {index: [2, 1] for index in range(20)})
+    del rig.store._store._nodes[partition_path(TopicName("t"), 13)]
+    rig.kill(2, noticed=True)
+    for _ in range(20):
+        rig.settle()
+        rig.pass_time(RETRY_MS)
+    assert [index for index in range(20) if leader_of(rig, "t", index) != 1] == [13]
 
 
 def test_who_could_not_stand_for_election_stands_again() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cordwood.broker.portions import next_portion
 from cordwood.broker.timers import Timer
 from cordwood.cluster import layout
 from cordwood.cluster.election import imbalanced, needed_state, preferred_state
@@ -49,6 +50,8 @@ class Controllership:
         self._busy: dict[TopicPartition, None] = {}
         self._portions: deque[tuple[PlanFor, Sequence[TopicPartition]]] = deque()
         self._under_way = 0
+        self._portion_max = STATES_MAX
+        """How many partitions are changed at once: fewer while that fails, or one that can not be would keep others."""
         self._proposing = False
         self._failing = False
         """Did the last change fail? It is tried again until it succeeds, and spoken of once."""
@@ -172,7 +175,8 @@ class Controllership:
     def _change(self, names: Sequence[TopicPartition], plan: PlanFor) -> None:
         """Have these partitions changed, a portion at a time."""
         self._busy.update(dict.fromkeys(names))
-        self._portions += ((plan, names[start : start + STATES_MAX]) for start in range(0, len(names), STATES_MAX))
+        size = self._portion_max
+        self._portions += ((plan, names[start : start + size]) for start in range(0, len(names), size))
         self._propose()
 
     def _propose(self) -> None:
@@ -199,6 +203,7 @@ class Controllership:
         if refusal is not None and not self._failing:
             self._broker.logger.warning("the controller could not change %d partition(s): %s", len(names), refusal)
         self._failing = refusal is not None
+        self._portion_max = next_portion(self._portion_max, refusal)
         if refusal is not None:
             self._later()
         elif self.active:

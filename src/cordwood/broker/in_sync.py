@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.fetch_sessions import Waiter
+from cordwood.broker.portions import next_portion
 from cordwood.cluster.image import Delta
 from cordwood.cluster.states import STATES_MAX, State, same_life, same_topics, write_state
 from cordwood.errors import Refused
@@ -35,6 +36,8 @@ class InSync:
         self._wanted: dict[Partition, frozenset[NodeId]] = {}
         """What is to be proposed, with those who must go."""
         self._rest_until_ms = 0
+        self._portion_max = STATES_MAX
+        """How many partitions are changed at once: fewer while that fails, or one that can not be would keep others."""
         self._failed: dict[Partition, None] = {}
         """What was proposed last and failed. That, and how it ends, is said once."""
         self._end_of_event: Waiter | None = None
@@ -115,8 +118,9 @@ class InSync:
         if now_ms < self._rest_until_ms:
             return  # ``_rested`` comes back to it
         wanted, self._wanted = list(self._wanted.items()), {}
-        for first in range(0, len(wanted), STATES_MAX):
-            self._propose_some(dict(wanted[first : first + STATES_MAX]))
+        size = self._portion_max
+        for first in range(0, len(wanted), size):
+            self._propose_some(dict(wanted[first : first + size]))
 
     def _rested(self, now: Instant) -> None:
         for partition in self._failed:
@@ -178,6 +182,7 @@ class InSync:
 
     def _done(self, epochs: dict[Partition, int], refusal: Refused | None) -> None:
         now_ms = self._broker.now.mono_ms
+        self._portion_max = next_portion(self._portion_max, refusal)
         if refusal is not None:
             if not self._failed:
                 self._broker.logger.warning("a change of in-sync replicas failed, it is tried again: %s", refusal)

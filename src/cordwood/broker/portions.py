@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from cordwood.broker.proposals import Plan
 from cordwood.cluster.controller import PARTITIONS_MAX
 from cordwood.cluster.states import STATES_MAX
-from cordwood.errors import Refused
+from cordwood.errors import Error, Refused
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
@@ -39,6 +39,17 @@ def portions(broker: "Broker", topics: Iterable[T], partitions: Callable[[T], in
         groups[-1].append(topic)
         size += nodes
     return groups
+
+
+def next_portion(size: int, refusal: Refused | None) -> int:
+    """How many partitions to change at once, after *size* of them were, or were not.
+
+    What others change meanwhile is known after a few attempts. If it fails even then something else is in the way of one
+    of them, perhaps a node that a person has deleted: by and by it is alone.
+    """
+    if refusal is None:
+        return min(2 * size, STATES_MAX)
+    return max(size // 2, 1) if refusal.error is Error.REQUEST_TIMED_OUT else size
 
 
 def propose_in_turn(broker: "Broker", plans: Sequence[Plan], done: Callable[[list[Refused | None]], None]) -> None:
