@@ -44,8 +44,8 @@ def portions(broker: "Broker", topics: Iterable[T], partitions: Callable[[T], in
 def next_portion(size: int, refusal: Refused | None) -> int:
     """How many partitions to change at once, after *size* of them were, or were not.
 
-    What others change meanwhile is known after a few attempts. If it fails even then something else is in the way of one
-    of them, perhaps a node that a person has deleted: by and by it is alone.
+    What others change meanwhile is known after a few attempts. If it fails even then something else is in the way of
+    one of them, perhaps a node that a person has deleted: by and by it is alone.
     """
     if refusal is None:
         return min(2 * size, STATES_MAX)
