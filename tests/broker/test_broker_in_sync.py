@@ -144,7 +144,10 @@ def test_a_state_that_somebody_has_deleted_keeps_no_other_partition_from_its_fol
     cluster = Cluster(2)
     cluster.topic("t", *([[1, 2]] * 20))
     cluster[2].kill()
-    del cluster.store._nodes[partition_path(TopicName("t"), 13)]
+    cluster[1].hold_metadata = True
     cluster[2].start()
+    del cluster.store._nodes[partition_path(TopicName("t"), 13)]
+    cluster[1].hold_metadata = False
+    cluster[1].release()
     cluster.advance(5000)
     assert [index for index in range(20) if cluster.isr("t", index) != [1, 2]] == [13]
