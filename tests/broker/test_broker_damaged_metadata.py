@@ -116,3 +116,28 @@ def test_a_broker_of_no_number_comes_and_goes() -> None:
     edit(cluster, Create("/brokers/ids/seven", b"hello"))
     edit(cluster, Delete("/brokers/ids/seven"))
     assert values(cluster[1]) == [b"a"]
+
+
+def test_a_partition_whose_state_was_deleted_goes_on_after_the_last_epoch_of_its_log() -> None:
+    """The metadata begins again with epoch 0. Whoever led in that would contradict what is in the log."""
+    cluster = with_record()
+    for _ in range(3):
+        leader = cluster.leader(T)
+        leader.kill()
+        cluster.leader(T).append(T, b"b")
+        leader.start()
+        cluster.advance(2000)
+    latest = cluster[1].log(T).latest_epoch
+    assert latest >= 3
+    for member in cluster.members.values():
+        member.kill()
+    edit(cluster, Delete(STATE))
+    for member in cluster.members.values():
+        member.start()
+    cluster.advance(5000)
+    cluster.leader(T).append(T, b"c")
+    assert cluster.leader(T).partition(T).leader_epoch > latest
+    assert values(cluster.leader(T)) == [b"a", b"b", b"b", b"b", b"c"]
+    cluster.advance(1000)
+    assert (cluster.isr(T), len(cluster.contents(T))) == ([1, 2], 1)
+    assert "had forgotten leader epochs" in cluster.leader(T).logger

@@ -1,5 +1,7 @@
 """Replication, from both ends: what this broker follows is fetched from its leaders; whom it leads is watched over."""
 
+from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.fetch_sessions import FetchPartition
@@ -7,13 +9,17 @@ from cordwood.broker.fetcher import Fetcher
 from cordwood.broker.in_sync import InSync
 from cordwood.broker.throttle import Rate, is_named
 from cordwood.cluster.image import NO_LEADER, Delta
+from cordwood.cluster.states import lead_later
+from cordwood.errors import Refused
 from cordwood.ids import NodeId, TopicPartition
 from cordwood.partition.partition import Partition
-from cordwood.ports import Instant
+from cordwood.ports import Instant, StoreOp
 from cordwood.wire.messages import FetchResponsePartition
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
+
+RETRY_MS = 1000
 
 
 class Replication:
@@ -32,7 +38,7 @@ class Replication:
         """Begin to fetch, and to look after those who lag."""
         broker = self._broker
         if not broker.clustered:
-            broker.replicas.take_new_roles()
+            self._overtake(broker.replicas.take_new_roles())
             return
         self.fenced_changed()
         self.in_sync.start()
@@ -44,7 +50,7 @@ class Replication:
         """Partitions have other leaders, or other followers."""
         broker = self._broker
         if not broker.clustered:
-            broker.replicas.take_new_roles()
+            self._overtake(broker.replicas.take_new_roles())
             return
         self._follow_roles()
         if delta.brokers:
@@ -71,10 +77,38 @@ class Replication:
 
     def _follow_roles(self) -> None:
         touched: dict[NodeId, None] = {}
-        for partition in self._broker.replicas.take_new_roles():
+        partitions = self._broker.replicas.take_new_roles()
+        for partition in partitions:
             self._assign(partition, touched)
         for node in touched:
             self._fetchers[node].go_on(at_once=True)
+        self._overtake(partitions)
+
+    def _overtake(self, partitions: Iterable[Partition]) -> None:
+        """Lead on where the metadata has forgotten epochs, perhaps because somebody has deleted a partition's state."""
+        for partition in partitions:
+            if partition.is_ahead and not partition.gone and not partition.fenced:
+                plan = partial(self._plan_to_overtake, partition)
+                self._broker.propose(plan, partial(self._overtook, partition))
+
+    def _plan_to_overtake(self, partition: Partition) -> list[StoreOp]:
+        broker, name = self._broker, partition.name
+        topic = broker.image.topic_by_id(partition.topic_id)
+        if topic is None or not partition.is_ahead:
+            return []
+        return lead_later(broker.image, topic, name.partition, leader=broker.node, after=partition.log.latest_epoch)
+
+    def _overtook(self, partition: Partition, refusal: Refused | None) -> None:
+        broker = self._broker
+        if refusal is not None:
+            broker.timers.at(broker.now.mono_ms + RETRY_MS, lambda _: self._overtake([partition]))
+        elif partition.leading:
+            broker.logger.warning(
+                "%s: the metadata had forgotten leader epochs; broker %d leads on in epoch %d",
+                partition.name,
+                broker.node,
+                partition.leader_epoch,
+            )
 
     def _assign(self, partition: Partition, touched: dict[NodeId, None]) -> None:
         is_led_elsewhere = not partition.gone and partition.leader not in (NO_LEADER, self._broker.node)

@@ -122,3 +122,11 @@ def change_isr(
         *(same_life(image, node, joining[node]) for node in joined),
         write_state(image, topic.name, index, State(leader, partition.leader_epoch, isr)),
     ]
+
+
+def lead_later(image: MetadataImage, topic: TopicInfo, index: int, *, leader: NodeId, after: int) -> list[StoreOp]:
+    """Lead on in an epoch *after* this one. Nothing comes of it if *leader* is not the leader, or does so already."""
+    partition = topic.partitions[index]
+    if partition.leader != leader or partition.leader_epoch > after:
+        return []
+    return [*same_topics(image), write_state(image, topic.name, index, State(leader, after + 1, partition.isr))]

@@ -141,7 +141,7 @@ class Partition:
         """Take the role that the metadata gives this replica. Is it another one than before?"""
         if epoch < self.leader_epoch:
             return False
-        if leader == self.node and epoch <= self.former_epoch:
+        if leader == self.node and (epoch <= self.former_epoch or epoch < self.log.latest_epoch):
             leader = NO_LEADER
         is_new = epoch > self.leader_epoch or leader != self.leader
         was_leader = self.leader == self.node
@@ -165,6 +165,11 @@ class Partition:
         if is_new or was_leader != (leader == self.node):
             self.changed()
         return is_new
+
+    @property
+    def is_ahead(self) -> bool:
+        """Does the log know of later epochs than the metadata, which must have forgotten them? So nobody can lead."""
+        return self.leader_epoch < self.log.latest_epoch
 
     def fence(self, fenced: bool) -> None:
         """This broker may not lead, or may again."""
