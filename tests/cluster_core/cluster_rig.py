@@ -85,6 +85,7 @@ class Member:
     """One process of one broker."""
 
     clustered = True
+    lacks_records = False
 
     def __init__(self, rig: "Rig", applicant: Applicant, config: BrokerConfig) -> None:
         self._rig = rig
@@ -103,7 +104,7 @@ class Member:
         self.writes: list[WriteMetadata] = []
         self.timers = Timers()
         self.proposals = Proposals()
-        self.replication = self.groups = self
+        self.replication = self.groups = self.replicas = self
         self.membership = Membership(cast("Broker", self), applicant)
         self.controllership = Controllership(cast("Broker", self))
         self.membership.start()

@@ -139,7 +139,10 @@ class Membership:
     def _loss(self) -> Loss:
         """What the logs may lack. They lose nothing while the process lives."""
         assert self._applicant is not None
-        return Loss.NOTHING if self.epoch != NO_EPOCH else loss_of(self._broker.image, self._applicant)
+        if self.epoch != NO_EPOCH:
+            return Loss.NOTHING
+        loss = loss_of(self._broker.image, self._applicant)
+        return Loss.ENDS if loss is Loss.NOTHING and self._broker.replicas.lacks_records else loss
 
     def _stepped(self, refusal: Refused | None) -> None:
         self._registering = False

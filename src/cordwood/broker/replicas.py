@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cordwood.broker.settings import Settings
 from cordwood.broker.syncs import Syncs
 from cordwood.cluster.controller import forget_topic
-from cordwood.cluster.image import Delta, MetadataImage, PartitionInfo, TopicInfo
+from cordwood.cluster.image import NO_LEADER, Delta, MetadataImage, PartitionInfo, TopicInfo
 from cordwood.cluster.layout import partition_path, topic_path
 from cordwood.config import TopicConfig
 from cordwood.config.topic import problems
@@ -65,6 +65,8 @@ class Replicas:
         self._configs: dict[TopicId, tuple[dict[str, str], TopicConfig, TopicConfig]] = {}
         """By topic its own settings, the defaults, and what both make."""
         self._new_roles: dict[Partition, None] = {}
+        self.lacks_records = False
+        """Was there a log, when this broker started, without something that it had before?"""
 
     def get(self, topic: TopicName, index: int) -> Partition:
         partitions = self.by_name.get(topic)
@@ -111,11 +113,20 @@ class Replicas:
         stored, self._leftovers = self.directory.load()
         for name, topic_id in stored:
             self._sort_out(image, name, topic_id)
+        there = {name for name, _ in stored}
         for topic in image.topics.values():
             config = self._config_of(topic, settings)
             for info in topic.partitions:
                 if self._node in info.replicas:
                     self._add(topic, info, config, now)
+                    self.lacks_records |= self._lacks_records(topic, info, there)
+
+    def _lacks_records(self, topic: TopicInfo, info: PartitionInfo, there: Collection[TopicPartition]) -> bool:
+        """Was the log cut, or is it missing although this broker is in sync with others who have one?"""
+        if self.by_id[topic.id][info.index].log.was_cut:
+            return True
+        was_led = info.leader != NO_LEADER or info.leader_epoch > 0
+        return was_led and self._node in info.isr and TopicPartition(topic.name, info.index) not in there
 
     def _config_of(self, topic: TopicInfo, settings: Settings) -> TopicConfig:
         """A topic's settings: its own over the broker's defaults."""

@@ -54,7 +54,7 @@ class Loss(Enum):
 
     NOTHING = "nothing"
     ENDS = "ends"
-    """The machine stopped before the disk had everything."""
+    """The machine stopped before the disk had everything; or a log was damaged, or gone."""
     EVERYTHING = "everything"
     """It is another disk."""
 

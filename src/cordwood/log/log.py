@@ -76,6 +76,7 @@ class LogState(NamedTuple):
     recovery_point: int
     unsynced_from: int
     unsynced_files: list[Syncable]
+    was_cut: bool = False
 
 
 class Log:
@@ -106,6 +107,7 @@ class Log:
         "may_look_inside",
         "recovery_point",
         "unsynced_from",
+        "was_cut",
     )
 
     def __init__(self, state: LogState, config: TopicConfig, *, now: Instant, decompressed_bytes_max: int) -> None:
@@ -131,6 +133,8 @@ class Log:
         self.unsynced_from = state.unsynced_from
         self.cleaned_to = 0
         """Up to here the log is compacted."""
+        self.was_cut = state.was_cut
+        """Was something damaged or incomplete when it was opened, and was cut off?"""
         self.update_config(config)
 
     @property

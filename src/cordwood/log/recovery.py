@@ -64,6 +64,7 @@ class _Opening:
         self._producers = Producers()
         self._snapshots = SnapshotFiles(disk, directory)
         self._stopped_cleanly = False
+        self._was_cut = False
         self._unsynced: list[Syncable] = []
 
     def open(self, *, clean: bool, recovery_point: int, log_start_offset: int) -> LogState:
@@ -76,6 +77,7 @@ class _Opening:
         if self._segments and not trusted:
             end_offset = self._recover(first)
         if end_offset is None or end_offset < log_start_offset:
+            self._was_cut |= end_offset is not None
             self._start_over(log_start_offset)
             end_offset = log_start_offset
             first = 0
@@ -97,6 +99,7 @@ class _Opening:
             recovery_point=end_offset if trusted else max(min(recovery_point, end_offset), start_offset),
             unsynced_from=self._segments[-1 if trusted else first].base_offset,
             unsynced_files=self._unsynced,
+            was_cut=self._was_cut,
         )
 
     def _load_files(self) -> None:
@@ -159,6 +162,7 @@ class _Opening:
             segment = self._segments[number]
             next_base = self._segments[number + 1].base_offset if number + 1 < len(self._segments) else None
             if not self._recover_segment(segment, next_base):
+                self._was_cut = True
                 self._drop_after(number)
                 break
             if next_base is not None:
