@@ -437,6 +437,18 @@ def test_a_partition_that_got_no_log_gets_one_at_the_next_start() -> None:
     assert harness.append("t", b"x") == 0
 
 
+def test_a_partition_that_got_no_log_gets_one_when_the_disk_has_room() -> None:
+    harness = Harness()
+    harness.disk.fails_after = 0
+    create(harness.connect(), new("t"), new("u"))
+    assert "t-0 has no log" in harness.logger
+    harness.disk.fails_after = 0
+    harness.advance(10_000)
+    harness.advance(10_000)
+    assert harness.append("t", b"x") == 0
+    assert harness.append("u", b"x") == 0
+
+
 def test_directories_that_nobody_knows_are_kept_aside() -> None:
     harness = Harness()
     harness.topic("t")

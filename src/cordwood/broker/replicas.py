@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 SYNC_CHECK_INTERVAL_MS = 1000
+ADD_AGAIN_MS = 10_000
+"""After so long a log is made that could not be: there may be room by now. Its partition may have no other leader."""
 
 
 class Replicas:
@@ -225,7 +227,7 @@ class Replicas:
             partition = local.get(info.index)
             if partition is None:
                 if self._node in info.replicas:
-                    self._try_to_add(topic, info, config, broker.now)
+                    self._try_to_add(broker, topic, info, config)
                 continue
             if partition.log.config is not config:
                 partition.log.update_config(config)
@@ -234,12 +236,19 @@ class Replicas:
             elif not _has_role(partition, info):
                 self._give_role(partition, info, broker.now)
 
-    def _try_to_add(self, topic: TopicInfo, info: PartitionInfo, config: TopicConfig, now: Instant) -> None:
+    def _try_to_add(self, broker: "Broker", topic: TopicInfo, info: PartitionInfo, config: TopicConfig) -> None:
         """The metadata is written, whether the disk has room or not: a partition without a log is not served."""
         try:
-            self._add(topic, info, config, now)
+            self._add(topic, info, config, broker.now)
         except StorageError as error:
-            self._logger.error("%s-%d has no log, the next start tries again: %s", topic.name, info.index, error)
+            self._logger.error("%s-%d has no log, it is tried again: %s", topic.name, info.index, error)
+            deadline_ms = broker.now.mono_ms + ADD_AGAIN_MS
+            broker.timers.at(deadline_ms, lambda _: self._add_again(broker, topic.id, info.index))
+
+    def _add_again(self, broker: "Broker", topic_id: TopicId, index: int) -> None:
+        topic = broker.image.topic_by_id(topic_id)
+        if topic is not None and index not in self.by_id.get(topic_id, {}):
+            broker.look_again_at(topic.name, index)
 
     def _drop(self, broker: "Broker", partition: Partition) -> None:
         """Others have this partition now. Its files go."""
