@@ -582,6 +582,29 @@ def test_a_follower_with_a_full_disk_rests_and_goes_on() -> None:
     settle(cluster, "t", replicas=2)
 
 
+def test_a_leader_that_can_not_write_lets_another_lead() -> None:
+    """Its disk may be full; those of its followers need not be."""
+    cluster = Cluster(3)
+    cluster.topic("t")
+    cluster[1].append("t", b"a")
+    cluster[1].disk.fails_after = 0
+    assert outcome(begin(cluster[1], "t", b"lost")).error_code == Error.KAFKA_STORAGE_ERROR
+    assert cluster.leader("t") is cluster[2]
+    cluster[2].append("t", b"b")
+    settle(cluster, "t")
+    assert values(cluster[2], "t") == [b"a", b"b"]
+
+
+def test_a_leader_that_can_not_write_leads_on_if_nobody_else_is_in_sync() -> None:
+    cluster = Cluster(2)
+    cluster.topic("t")
+    cluster[2].kill()
+    cluster[1].disk.fails_after = 0
+    assert outcome(begin(cluster[1], "t", b"lost")).error_code == Error.KAFKA_STORAGE_ERROR
+    assert cluster.leader("t") is cluster[1]
+    cluster[1].append("t", b"a")
+
+
 def test_what_rests_for_a_moment_is_not_named_and_forgotten_at_once() -> None:
     cluster = Cluster(2)
     cluster.topic("t")

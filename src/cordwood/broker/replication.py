@@ -9,7 +9,7 @@ from cordwood.broker.fetcher import Fetcher
 from cordwood.broker.in_sync import InSync
 from cordwood.broker.throttle import Rate, is_named
 from cordwood.cluster.image import NO_LEADER, Delta
-from cordwood.cluster.states import lead_later
+from cordwood.cluster.states import hand_over, lead_later
 from cordwood.errors import Refused
 from cordwood.ids import NodeId, TopicPartition
 from cordwood.partition.partition import Partition
@@ -137,6 +137,20 @@ class Replication:
             self._checkpointed = high_watermarks
             self._broker.replicas.checkpoint_high_watermarks(high_watermarks)
 
+    # ------------------------------------------------------------------ leading
+
+    def could_not_write(self, partition: Partition) -> None:
+        """The disk failed the leader of a partition: whoever else is in sync shall lead. It may follow when it can."""
+        if self._broker.clustered and partition.leading:
+            self._broker.propose(partial(self._plan_to_hand_over, partition, partition.leader_epoch), _ignore)
+
+    def _plan_to_hand_over(self, partition: Partition, epoch: int) -> list[StoreOp]:
+        broker = self._broker
+        topic = broker.image.topic_by_id(partition.topic_id)
+        if topic is None or partition.leader_epoch != epoch:
+            return []
+        return hand_over(broker.image, topic, partition.name.partition, leader=broker.node)
+
     # ------------------------------------------------------------------ throttling
 
     def throttled_as_leader(self, partition: Partition, replica: NodeId) -> bool:
@@ -167,3 +181,7 @@ class Replication:
         for partition, leader in self._leader_of.items():
             assert partition.leader == leader
         assert len(self._leader_of) == sum(map(len, self._fetchers.values()))
+
+
+def _ignore(_: Refused | None) -> None:
+    """The next record that can not be written asks for it again."""

@@ -130,3 +130,13 @@ def lead_later(image: MetadataImage, topic: TopicInfo, index: int, *, leader: No
     if partition.leader != leader or partition.leader_epoch > after:
         return []
     return [*same_topics(image), write_state(image, topic.name, index, State(leader, after + 1, partition.isr))]
+
+
+def hand_over(image: MetadataImage, topic: TopicInfo, index: int, *, leader: NodeId) -> list[StoreOp]:
+    """Let another one lead who is in sync; nothing comes of it if there is none, or *leader* is not the leader."""
+    partition = topic.partitions[index]
+    others = tuple(node for node in partition.isr if node != leader)
+    if partition.leader != leader or Live.of(image).able.isdisjoint(others):
+        return []
+    state = State(NO_LEADER, partition.leader_epoch + 1, others)
+    return [*same_topics(image), write_state(image, topic.name, index, state)]

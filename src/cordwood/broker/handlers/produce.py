@@ -100,6 +100,7 @@ def _topic(
             responses.append(_refusal(data.index, refusal))
         except (StorageError, CorruptData) as error:  # the disk failed, or what lies on it is damaged
             broker.logger.error("a batch could not be written: %s", error)
+            broker.replication.could_not_write(local[data.index])
             responses.append(_refusal(data.index, Refused(Error.KAFKA_STORAGE_ERROR, str(error))))
     return ProduceResponseTopic(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
 
