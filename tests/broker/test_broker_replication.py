@@ -582,6 +582,25 @@ def test_a_follower_with_a_full_disk_rests_and_goes_on() -> None:
     settle(cluster, "t", replicas=2)
 
 
+def test_a_follower_with_a_bad_disk_says_so_once_and_does_not_ask_all_the_time() -> None:
+    cluster = Cluster(2)
+    cluster.topic("t")
+    (fetcher,) = cluster[2].broker.replication._fetchers.values()
+    for value in (b"a", b"b"):
+        cluster[2].logger.lines.clear()
+        cluster[2].disk.fails_after = 0
+        begin(cluster[1], "t", value, acks=1)
+        rests_ms = []
+        for _ in range(100):
+            cluster[2].disk.fails_after = 0
+            cluster.advance(50)
+            rests_ms.append(next(iter(fetcher._followed.values())).rest_ms)
+        assert max(rests_ms) == cluster[2].broker.config.replica_fetch_backoff_ms
+        assert len([line for line in cluster[2].logger.lines if "t-0 could not be replicated" in line]) == 1
+        cluster[2].disk.fails_after = None
+        settle(cluster, "t", replicas=2)
+
+
 def test_a_leader_that_can_not_write_lets_another_lead() -> None:
     """Its disk may be full; those of its followers need not be."""
     cluster = Cluster(3)

@@ -242,7 +242,8 @@ class Fetcher:
                 except TruncationError:
                     raise  # half of it may be done: only a start that recovers the log knows what there is
                 except (StorageError, CorruptData) as error:
-                    self._broker.logger.error("%s could not be replicated: %s", followed.partition.name, error)
+                    if not followed.rest_ms:  # else it was said before
+                        self._broker.logger.error("%s could not be replicated: %s", followed.partition.name, error)
                     self._rest(followed)
                 if answer.records and followed.partition.sync_due():
                     unsynced.append(followed.partition)
@@ -257,7 +258,6 @@ class Fetcher:
         if answer.diverging_epoch is not None:
             self._cut(followed, EpochEnd(answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset))
             return
-        followed.rest_ms = 0
         if answer.records:
             records = answer.records
             assert isinstance(records, memoryview)
@@ -266,6 +266,7 @@ class Fetcher:
             replicas.append(broker, partition, records)
             broker.replication.received_as_follower(partition, len(records))
             self._changed[followed] = None
+        followed.rest_ms = 0
         followed.behind = answer.high_watermark > partition.log.end_offset
         partition.follow(answer.high_watermark)
         if replicas.follow_start(broker, partition, answer.log_start_offset):
@@ -288,8 +289,9 @@ class Fetcher:
             self._broker.replicas.restart(self._broker, partition, answer.log_start_offset)
             self._changed[followed] = None
             return
-        name = Error(answer.error_code).name
-        self._broker.logger.info("%s is not followed for a while: broker %d says %s", partition.name, self.leader, name)
+        if not followed.rest_ms:
+            name, text = Error(answer.error_code).name, "%s is not followed for a while: broker %d says %s"
+            self._broker.logger.info(text, partition.name, self.leader, name)
         self._rest(followed)
 
     # ------------------------------------------------------------------ resting
