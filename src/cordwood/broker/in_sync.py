@@ -10,6 +10,7 @@ One proposal for a partition at a time; those that come up in one event go toget
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from cordwood.broker.fetch_sessions import Waiter
@@ -24,6 +25,8 @@ from cordwood.ports import Instant, StoreOp
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
+UNDER_WAY_MAX = 2
+"""So many proposals at a time, while they have to be small ones."""
 REST_MS = 100
 """After a proposal that failed: what stood against it is on its way here, or the store has trouble of its own."""
 
@@ -36,6 +39,7 @@ class InSync:
         self._wanted: dict[Partition, frozenset[NodeId]] = {}
         """What is to be proposed, with those who must go."""
         self._rest_until_ms = 0
+        self._under_way = 0
         self._portion_max = STATES_MAX
         """How many partitions are changed at once: fewer while that fails, or one that can not be would keep others."""
         self._failed: dict[Partition, None] = {}
@@ -117,10 +121,11 @@ class InSync:
         now_ms = self._broker.now.mono_ms
         if now_ms < self._rest_until_ms:
             return  # ``_rested`` comes back to it
-        wanted, self._wanted = list(self._wanted.items()), {}
-        size = self._portion_max
-        for first in range(0, len(wanted), size):
-            self._propose_some(dict(wanted[first : first + size]))
+        while self._wanted and (self._portion_max == STATES_MAX or self._under_way < UNDER_WAY_MAX):
+            some = dict(islice(self._wanted.items(), self._portion_max))
+            for partition in some:
+                del self._wanted[partition]
+            self._propose_some(some)
 
     def _rested(self, now: Instant) -> None:
         for partition in self._failed:
@@ -133,6 +138,7 @@ class InSync:
         epochs = {partition: partition.leader_epoch for partition in wanted}
         for partition in wanted:
             partition.proposing = True
+        self._under_way += 1
         self._broker.propose(partial(self._plan, wanted, epochs), partial(self._done, epochs))
 
     def _plan(self, wanted: dict[Partition, frozenset[NodeId]], epochs: dict[Partition, int]) -> list[StoreOp]:
@@ -182,6 +188,7 @@ class InSync:
 
     def _done(self, epochs: dict[Partition, int], refusal: Refused | None) -> None:
         now_ms = self._broker.now.mono_ms
+        self._under_way -= 1
         self._portion_max = next_portion(self._portion_max, refusal)
         if refusal is not None:
             if not self._failed:
@@ -196,6 +203,8 @@ class InSync:
             if partition.leader_epoch == epoch:
                 partition.proposing = False
                 self.reconsider(partition)
+        if self._wanted:
+            self._at_the_end_of_the_event()
 
     def check(self) -> None:
         for partition in self._wanted:
