@@ -62,6 +62,20 @@ def test_a_broker_whose_log_was_damaged_must_catch_up_to_be_in_sync() -> None:
     assert (cluster.isr("t"), len(cluster.contents("t"))) == ([1, 2], 1)
 
 
+def test_a_broker_that_dies_before_it_has_told_of_its_damage_tells_later() -> None:
+    cluster = with_three_records()
+    cluster[2].damage("t-0/00000000000000000000.log", 70)
+    cluster[2].checking = True
+    cluster[2].hold_metadata = True
+    cluster[2].start()
+    cluster[2].kill()
+    assert cluster.isr("t") == [1, 2]
+    cluster[2].hold_metadata = False
+    cluster[2].start()
+    assert cluster.isr("t") == [1]
+    assert not cluster[2].broker.replicas.directory.lacks_records
+
+
 def test_a_broker_without_the_files_of_one_partition_must_catch_up_to_be_in_sync() -> None:
     cluster = with_three_records()
     cluster[2].disk.remove_tree("t-0")

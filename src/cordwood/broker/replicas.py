@@ -6,7 +6,7 @@ life, until the metadata gives it a newer leader epoch. A broker on its own has 
 Invariants (``check``): by name and by id it is the same partitions; each lies where the metadata puts it.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cordwood.broker.settings import Settings
@@ -68,7 +68,7 @@ class Replicas:
         """By topic its own settings, the defaults, and what both make."""
         self._new_roles: dict[Partition, None] = {}
         self.lacks_records = False
-        """Was there a log, when this broker started, without something that it had before?"""
+        """Has a log less than it had before, and did this broker not register since?"""
 
     def get(self, topic: TopicName, index: int) -> Partition:
         partitions = self.by_name.get(topic)
@@ -94,8 +94,17 @@ class Replicas:
         """This broker may not lead anything, or may again."""
         self._fenced = fenced
         self._registered |= not fenced
+        if self._registered and self.lacks_records:
+            self.lacks_records = False
+            self._note_lack(self.directory.lack_is_known)
         for partition in self.all():
             partition.fence(fenced)
+
+    def _note_lack(self, note: Callable[[], None]) -> None:
+        try:
+            note()
+        except StorageError as error:
+            self._logger.error("whether a log lacks records could not be written down: %s", error)
 
     @property
     def room(self) -> int:
@@ -116,12 +125,15 @@ class Replicas:
         for name, topic_id in stored:
             self._sort_out(image, name, topic_id)
         there = {name for name, _ in stored}
+        self.lacks_records = self.directory.lacks_records
         for topic in image.topics.values():
             config = self._config_of(topic, settings)
             for info in topic.partitions:
                 if self._node in info.replicas:
                     self._add(topic, info, config, now)
                     self.lacks_records |= self._lacks_records(topic, info, there)
+        if self._clustered and self.lacks_records:
+            self._note_lack(self.directory.mark_lack)
 
     def _lacks_records(self, topic: TopicInfo, info: PartitionInfo, there: Collection[TopicPartition]) -> bool:
         """Was the log cut, or is it missing although this broker is in sync with others who have one?"""

@@ -3,7 +3,8 @@
 ``recovery-point-offset-checkpoint`` has for each log the offset from which it must be read after a crash,
 ``log-start-offset-checkpoint`` where it starts if that is not at 0, ``replication-offset-checkpoint`` its high
 watermark, ``cleaner-offset-checkpoint`` up to where it is compacted. ``.kafka_cleanshutdown`` is there only while the
-broker is not, after it has stopped in good order.
+broker is not, after it has stopped in good order. ``.lacks_records`` is there while others do not know yet that a log
+is shorter than it was: the next start must know it if this process does not live to tell them.
 
 A partition that is deleted is first renamed to ``topic-0.<id>-delete``, so that a crash in the middle of its removal
 leaves nothing that looks like a partition. Names on the disk are input like any other: what is not exactly the name of
@@ -32,6 +33,7 @@ LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 CLEAN_STOP = ".kafka_cleanshutdown"
+LACKS_RECORDS = ".lacks_records"
 DELETED_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
 
@@ -191,6 +193,18 @@ class LogDirectory:
         """All logs are closed, synced and in the checkpoints: the next start may trust them."""
         text = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
         self._disk.replace(CLEAN_STOP, text.encode())
+
+    @property
+    def lacks_records(self) -> bool:
+        """Has a log less than it had, as far as others know?"""
+        return self._disk.exists(LACKS_RECORDS)
+
+    def mark_lack(self) -> None:
+        self._disk.replace(LACKS_RECORDS, b"")
+
+    def lack_is_known(self) -> None:
+        """Others have been told, and count on nothing that is not there."""
+        self._disk.remove(LACKS_RECORDS)
 
     def usage(self) -> tuple[int, int]:
         return self._disk.usage()
