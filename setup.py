@@ -16,7 +16,7 @@ from setuptools import setup
 # can not be imported. `make compiled` looks whether all can.
 COMPILED = """
     effects ports
-    coordinator/deadlines coordinator/shard
+    coordinator/deadlines coordinator/outcome coordinator/shard
     group/committed group/groups group/memory group/routing group/state group/timers
     group/classic/answers group/classic/group group/classic/heartbeats group/classic/joiner group/classic/joining
     group/classic/member group/classic/rebalance group/classic/roster group/classic/syncing group/classic/turn
@@ -32,7 +32,7 @@ COMPILED = """
     log/log log/produced log/producers log/scan log/segment
     partition/partition
     record/batch
-    run/client_socket run/clock run/disk
+    run/client_socket run/clock run/disk run/requests
     wire/frame wire/runtime
 """
 

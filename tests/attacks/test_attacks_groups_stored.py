@@ -14,8 +14,8 @@ from attacks.group_requests import beat, commit, committed, consume, consumer_re
 from attacks.test_attacks_groups_fuzz import Fuzz
 from broker.harness import Harness
 from cordwood.broker.coordinators import partition_for
-from cordwood.coordinator.outcome import StateRecord
 from cordwood.coordinator.shard import ShardState
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import CorruptData, Error
 from cordwood.group.committed import CommittedOffset
 from cordwood.group.stored import (

@@ -7,8 +7,9 @@ from uuid import UUID
 from broker.harness import Lines
 from cordwood.config import TopicConfig
 from cordwood.coordinator.deadlines import Deadlines
-from cordwood.coordinator.outcome import Gathers, Outcome, StateRecord, answer
+from cordwood.coordinator.outcome import Gathers, Outcome, answer
 from cordwood.coordinator.shard import COMMIT_TIMEOUT_MS, DUE_AT_ONCE, GATHERED_MAX, Shard, ShardState
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import CorruptData, Error, Refused
 from cordwood.ids import NodeId, TopicId, TopicName, TopicPartition
 from cordwood.log.recovery import open_log

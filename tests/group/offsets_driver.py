@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from cordwood.coordinator.outcome import Outcome, StateRecord
+from cordwood.coordinator.outcome import Outcome
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import Error, Refused
 from cordwood.group import offsets
 from cordwood.group.committed import CommittedOffset

@@ -2,7 +2,8 @@
 
 import pytest
 
-from cordwood.coordinator.outcome import Outcome, StateRecord
+from cordwood.coordinator.outcome import Outcome
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import Error, Refused
 from cordwood.group import classic
 from cordwood.group.classic import ClassicGroup, State, Turn, prepare, start_sessions

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cordwood.coordinator.outcome import StateRecord
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import CorruptData
 from cordwood.group.committed import CommittedOffset
 from cordwood.group.stored import (

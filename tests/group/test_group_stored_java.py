@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from clients.java.bridge import Jvm
-from cordwood.coordinator.outcome import StateRecord
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.group.committed import CommittedOffset
 from cordwood.group.stored import (
     ClassicMemberMetadata,

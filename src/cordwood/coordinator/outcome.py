@@ -3,16 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import Refused
-
-
-class StateRecord(NamedTuple):
-    """A change of the state: what it is about, and how that is from now on. No value: it is no more."""
-
-    key: object
-    value: object | None
 
 
 class Caller(Protocol):

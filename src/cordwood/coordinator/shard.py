@@ -25,7 +25,8 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 from cordwood.coordinator.deadlines import Deadlines
-from cordwood.coordinator.outcome import Caller, Gathers, Outcome, StateRecord
+from cordwood.coordinator.outcome import Caller, Gathers, Outcome
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.partition.partition import Partition
 from cordwood.ports import Instant, Logger

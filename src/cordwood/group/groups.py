@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from cordwood.coordinator.deadlines import Deadlines
-from cordwood.coordinator.outcome import StateRecord
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.ports import Instant
 
 CLASSIC = "classic"

@@ -8,7 +8,8 @@ happens when a deadline comes.
 from collections.abc import Iterator, Sequence
 
 from cordwood.coordinator.deadlines import Deadlines
-from cordwood.coordinator.outcome import Outcome, StateRecord
+from cordwood.coordinator.outcome import Outcome
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.group import classic, consumer, offsets
 from cordwood.group.state import GroupState
 from cordwood.group.stored import decode_record, encode_record

@@ -13,7 +13,7 @@ from struct import Struct
 from typing import Any
 from uuid import UUID
 
-from cordwood.coordinator.outcome import StateRecord
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import CorruptData, ProtocolError
 from cordwood.group.committed import CommittedOffset
 from cordwood.group.stored_offsets import (

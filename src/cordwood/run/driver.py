@@ -34,11 +34,12 @@ from cordwood.effects import (
 )
 from cordwood.errors import CorruptData, StorageError, StoreConflict
 from cordwood.ids import ConnectionId, LinkId
-from cordwood.ports import Disk, Instant, LinkLoss, MetadataChange, MetadataStore, Node, SessionState, Syncable
+from cordwood.ports import Disk, LinkLoss, MetadataChange, MetadataStore, Node, SessionState, Syncable
 from cordwood.run.client_socket import ClientSocket, ReceiveBuffers
 from cordwood.run.clock import now
 from cordwood.run.descriptors import descriptors
 from cordwood.run.peer_link import PeerLink
+from cordwood.run.requests import Requests
 
 ACCEPTS_MAX = 64  # at one go: a storm of new connections must not keep the old ones waiting
 ACCEPT_PAUSE_S = 1.0  # after the system had no descriptor for one more connection
@@ -67,14 +68,13 @@ class Driver:
         self._logger = logger
         self._loop = asyncio.get_running_loop()
         self._buffers = ReceiveBuffers()
-        self._clients: dict[ConnectionId, ClientSocket] = {}
+        self._requests = Requests(broker, execute_other=self._execute_other, set_timer=self._set_timer, fail=self._fail)
+        self._clients = self._requests.clients
         self._links: dict[LinkId, PeerLink] = {}
         self._connection_count = 0
         self._listeners: dict[str, socket.socket] = {}
         self._accepting = False
-        self._timers = broker.timers
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_ms = NEVER
         self._metadata_thread = ThreadPoolExecutor(1, "cordwood-metadata")
         self._disk_thread = ThreadPoolExecutor(1, "cordwood-disk")
         self._removal_thread = ThreadPoolExecutor(1, "cordwood-removal")
@@ -190,22 +190,12 @@ class Driver:
             connection,
             self._loop,
             self._buffers,
-            on_frame=self._received,
+            on_frame=self._requests.received,
             on_lost=self._lost,
             request_bytes_max=config.socket_request_max_bytes,
             requests_max=config.max_in_flight_requests_per_connection,
             unsent_bytes_max=config.max_unsent_response_bytes,
         )
-
-    def _received(self, client: ClientSocket, frame: memoryview, moment: Instant) -> None:
-        if self.failure is not None:
-            return
-        try:
-            effects = self._broker.received(client.connection, frame, moment)
-        except Exception as error:
-            self._fail(error)
-            return
-        self._execute(effects)
 
     def _lost(self, client: ClientSocket, reason: str, broke_protocol: bool) -> None:
         connection = client.connection
@@ -222,7 +212,7 @@ class Driver:
 
     def _tick(self) -> None:
         self._timer = None
-        self._timer_ms = NEVER
+        self._requests.timer_ms = NEVER
         self._act(self._broker.tick, now())
 
     def metadata_changed(self, changes: Sequence[MetadataChange]) -> None:
@@ -249,7 +239,7 @@ class Driver:
         except Exception as error:
             self._fail(error)
             return
-        self._execute(effects)
+        self._requests.execute(effects)
         if not (self._accepting or self._broker.membership.fenced):
             self._begin_to_accept()
 
@@ -257,20 +247,8 @@ class Driver:
         if self.failure is None:
             self._logger.critical("the broker stops: it met a condition that its code rules out", exc_info=error)
             self.failure = error
+            self._requests.is_over = True
             self._on_failure()
-
-    def _execute(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            if type(effect) is Send:  # first, and not by match: this is nearly every effect
-                client = self._clients.get(effect.connection)
-                if client is not None:
-                    client.send(effect.chunks)
-                    client.go_on()
-            else:
-                self._execute_other(effect)
-        due_ms = self._timers.due_ms
-        if due_ms < self._timer_ms:
-            self._set_timer(due_ms)
 
     def _execute_other(self, effect: Effect) -> None:
         match effect:
@@ -342,7 +320,7 @@ class Driver:
     def _set_timer(self, deadline_ms: int) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer_ms = deadline_ms
+        self._requests.timer_ms = deadline_ms
         # One millisecond more than is left: a timer that fires early would find nothing to do and spin.
         delay_ms = max(deadline_ms - now().mono_ms, 0) + 1
         self._timer = self._loop.call_later(delay_ms / 1000, self._tick)

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from cordwood.coordinator.outcome import Outcome, StateRecord
+from cordwood.coordinator.outcome import Outcome
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import Error, Refused
 from cordwood.group.groups import Group
 from cordwood.group.state import GroupState

@@ -10,7 +10,7 @@ rebalance, syncs only while it completes one; an empty group has no members, and
 """
 
 from cordwood.coordinator.deadlines import Deadlines
-from cordwood.coordinator.outcome import StateRecord
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import CorruptData, Error, Refused
 from cordwood.group.groups import CLASSIC
 from cordwood.group.stored import GroupMetadataKey, GroupMetadataMember, GroupMetadataValue

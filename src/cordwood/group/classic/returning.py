@@ -6,7 +6,7 @@ that is written. In all other states it joins the rebalance that goes on, or sta
 
 from dataclasses import replace
 
-from cordwood.coordinator.outcome import StateRecord
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import Error, Refused
 from cordwood.group.timers import ClassicSession
 from cordwood.wire.messages import JoinGroupResponse, SyncGroupResponse

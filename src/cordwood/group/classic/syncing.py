@@ -5,7 +5,8 @@ The assignments are written before anybody hears of them. If they can not be, th
 
 from functools import partial
 
-from cordwood.coordinator.outcome import Caller, Outcome, StateRecord, answer
+from cordwood.coordinator.outcome import Caller, Outcome, answer
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import Error, Refused
 from cordwood.group.state import GroupState
 from cordwood.group.timers import SyncPhase

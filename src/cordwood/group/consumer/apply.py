@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cordwood.coordinator.outcome import StateRecord
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import CorruptData
 from cordwood.group.state import GroupState
 from cordwood.group.stored import (

@@ -11,7 +11,8 @@ has left it (``DraftAhead``), until all is written at the end of the turn and th
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from cordwood.coordinator.outcome import Caller, Gathers, Outcome, StateRecord
+from cordwood.coordinator.outcome import Caller, Gathers, Outcome
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import Refused
 from cordwood.group.classic.creation import write_failure
 from cordwood.group.groups import Decided

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cordwood.coordinator.deadlines import Deadlines
-from cordwood.coordinator.outcome import StateRecord
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import Error, Refused
 from cordwood.group.groups import CONSUMER, CheckPartition
 from cordwood.ports import Instant

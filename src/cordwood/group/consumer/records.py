@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from cordwood.coordinator.outcome import StateRecord
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.group.stored import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupMemberMetadataKey,

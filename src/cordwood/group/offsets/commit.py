@@ -15,7 +15,8 @@ from functools import lru_cache
 from uuid import UUID
 
 from cordwood.cluster.image import MetadataImage, TopicInfo
-from cordwood.coordinator.outcome import Caller, Gathers, Outcome, StateRecord
+from cordwood.coordinator.outcome import Caller, Gathers, Outcome
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import Error, Refused
 from cordwood.group.committed import NEVER_CHOSEN, CommittedOffset
 from cordwood.group.groups import CheckPartition, Group

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from cordwood.coordinator.outcome import StateRecord
+from cordwood.coordinator.state_record import StateRecord
 from cordwood.group.state import GroupState
 from cordwood.group.stored import encode_record
 from cordwood.group.stored_offsets import OffsetCommitKey
