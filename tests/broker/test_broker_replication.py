@@ -6,7 +6,7 @@ from broker.cluster_harness import Cluster, Member
 from broker.harness import Client, batch, fetch, produce, produced, read
 from cordwood.broker.fetcher import ASKED_MAX
 from cordwood.errors import Error, TruncationError
-from cordwood.ids import TopicName
+from cordwood.ids import NodeId, TopicName
 from cordwood.wire.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsRequestPartition,
@@ -16,6 +16,8 @@ from cordwood.wire.messages import (
     DeleteTopicsResponse,
     FetchRequest,
     FetchResponse,
+    FetchResponsePartition,
+    FetchResponseTopic,
     ListOffsetsRequest,
     ListOffsetsRequestPartition,
     ListOffsetsRequestTopic,
@@ -555,6 +557,29 @@ def test_a_follower_says_that_it_has_what_is_synced_where_a_topic_asks_for_that(
     cluster[2].release()
     cluster.run()
     assert outcome(client).error_code == Error.NONE
+
+
+def test_a_follower_waits_for_all_syncs_before_it_says_what_it_has() -> None:
+    """Two answers may come one after the other, if a role has changed in between."""
+    cluster = Cluster(2)
+    cluster.topic("t", [1, 2], [1, 2], flush_messages=1)
+    cluster.cut(1, 2)
+    cluster[2].hold_syncs = True
+    (fetcher,) = cluster[2].broker.replication._fetchers.values()
+    for index in (0, 1):
+        request = produce("t", batch(b"a"), acks=1, partition=index)
+        cluster[1].connect().ask(request, 9, ProduceResponse)
+        records = memoryview(bytearray(cluster[1].content("t", index)))
+        answer = FetchResponsePartition(partition_index=index, high_watermark=0, log_start_offset=0, records=records)
+        topic = FetchResponseTopic(topic_id=cluster[2].partition("t", index).topic_id, partitions=[answer])
+        fetcher._asked = 1
+        fetcher._answered(FetchResponse(session_id=fetcher._session_id, responses=[topic]), fetcher._lost)
+    cluster.heal()
+    cluster[2].execute(cluster[2].broker._take_effects())
+    for synced, ends in enumerate([[0, 0], [0, 0], [1, 1]]):
+        cluster[2].release(min(synced, 1))
+        cluster.run()
+        assert [cluster[1].partition("t", index).followers[NodeId(2)].end_offset for index in (0, 1)] == ends
 
 
 def test_a_leader_counts_what_is_synced_where_a_topic_asks_for_that() -> None:

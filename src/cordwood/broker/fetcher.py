@@ -66,7 +66,8 @@ class Fetcher:
         self._changed: dict[Followed, None] = {}
         self._forgotten: dict[PartitionKey, None] = {}
         self._asked = 0
-        self._syncing = False
+        self._syncing = 0
+        """How many answers wait for what they brought to be synced."""
         self._session_id = 0
         self._session_epoch = INITIAL_EPOCH
         self._has_no_session = False
@@ -209,13 +210,13 @@ class Fetcher:
         unsynced = self._take(answer)
         if unsynced:
             # Where to fetch on says what this broker has, and has safely where a topic asks for that.
-            self._syncing = True
+            self._syncing += 1
             self._broker.replicas.syncs.wait(unsynced, self._synced, self._broker.effects)
         else:
             self.go_on()
 
     def _synced(self) -> None:
-        self._syncing = False
+        self._syncing -= 1
         self.go_on()
 
     def _refused(self, error: Error) -> None:
