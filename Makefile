@@ -9,7 +9,7 @@ WORKERS ?= 3
 TESTS ?=
 ARGS ?=
 
-.PHONY: help setup demo test check format bench wheels compiled docs clean
+.PHONY: help setup demo test torture check format bench wheels compiled docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1	/' | expand -t 16
@@ -25,6 +25,9 @@ demo: setup ## see it work: a broker, a group of consumers, a job on Spark (whic
 
 test: setup ## run the tests; TESTS=tests/wire runs some, WORKERS=8 uses more cores
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS) $(ARGS)
+
+torture: setup ## minutes of faults on a real cluster, then the checker; ARGS="--minutes 5 --seed 7"
+	$(BIN)/python tests/cluster/torture.py $(ARGS)
 
 check: setup ## formatting, lint, types, the direction of imports, spelling
 	$(BIN)/ruff format --check
