@@ -65,7 +65,9 @@ class Replication:
 
     def fenced_changed(self) -> None:
         """This broker is fenced, or is not any more."""
-        self._broker.replicas.fence(self._broker.membership.fenced)
+        replicas = self._broker.replicas
+        replicas.fence(self._broker.membership.fenced)
+        self._overtake(replicas.all())
 
     def link_up(self, node: NodeId) -> None:
         """A leader can be reached, or can be again."""
