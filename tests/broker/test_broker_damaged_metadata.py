@@ -4,9 +4,9 @@ import pytest
 
 from broker.cluster_harness import Cluster, Member
 from broker.harness import batch, fetch, produce, produced, read
-from cordwood.cluster.layout import partition_path, topic_path
+from cordwood.cluster.layout import partition_data, partition_path, topic_path
 from cordwood.errors import Error
-from cordwood.ids import TopicName
+from cordwood.ids import NodeId, TopicName
 from cordwood.ports import Create, Delete, Set, StoreOp
 from cordwood.wire.messages import (
     ElectLeadersRequest,
@@ -16,6 +16,7 @@ from cordwood.wire.messages import (
     ProduceResponse,
 )
 
+ONE = NodeId(1)
 T = TopicName("t")
 TOPIC, STATE = topic_path(T), partition_path(T, 0)
 
@@ -141,3 +142,20 @@ def test_a_partition_whose_state_was_deleted_goes_on_after_the_last_epoch_of_its
     cluster.advance(1000)
     assert (cluster.isr(T), len(cluster.contents(T))) == ([1, 2], 1)
     assert "had forgotten leader epochs" in cluster.leader(T).logger
+
+
+def test_a_role_that_came_while_the_broker_was_fenced_is_overtaken_too() -> None:
+    cluster = with_record()
+    member, partition = cluster[1], cluster[1].partition(T)
+    partition.log.begin_epoch(7)
+    member.hold_metadata = True
+    member.broker.membership._lapsed = True
+    member.broker.membership._match()
+    edit(cluster, Set(STATE, partition_data(leader=ONE, leader_epoch=2, isr=[ONE], controller_epoch=1), None))
+    assert (partition.leader_epoch, partition.leading) == (2, False)
+    member.hold_metadata = False
+    member.broker.membership._lapsed = False
+    member.broker.membership._match()
+    member.execute(member.broker._take_effects())
+    cluster.run()
+    assert (partition.leader_epoch > 7, partition.leading) == (True, True)
