@@ -27,7 +27,7 @@ from cordwood.cluster.layout import broker_config_path, uuid_text
 from cordwood.cluster.registration import Applicant, standalone_nodes
 from cordwood.errors import Error, Refused
 from cordwood.ids import NodeId, TopicName
-from cordwood.ports import Create, Set, StoreOp
+from cordwood.ports import Create, Delete, Set, StoreOp
 from cordwood.sim.store import SimStore
 
 THREE = [NodeId(1), NodeId(2), NodeId(3)]
@@ -214,6 +214,14 @@ def test_a_topic_does_not_grow_with_fewer_replicas() -> None:
 
 
 # ---------------------------------------------------------------------- the end of a topic, settings, ids
+
+
+def test_a_topic_whose_settings_somebody_has_deleted_can_be_deleted() -> None:
+    cluster = Cluster()
+    cluster.create("t")
+    cluster.do([Delete(layout.topic_config_path(TopicName("t")))])
+    cluster.do(delete_topics(cluster.image, list(cluster.image.topics.values())))
+    assert cluster.image.topics == {}
 
 
 def test_a_deleted_topic_leaves_nothing_but_its_mark() -> None:

@@ -151,7 +151,7 @@ def _delete(image: MetadataImage, topic: TopicInfo) -> list[StoreOp]:
     mark = DeletedTopic(topic.name, tuple(replicas))
     return [
         Delete(path, image.versions[path]),
-        Delete(config, image.versions[config]),
+        *(Delete(each, image.versions[each]) for each in (config,) if each in image.versions),  # people delete, too
         Create(layout.deleted_topic_path(topic.id), layout.deleted_topic_data(mark)),
     ]
 
