@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 
+SYNC_GROUP = 14
+
+
 def handle(broker: "Broker", call: Call, request: SyncGroupRequest) -> None:
-    broker.groups.ask(request.group_id, request, Asking(broker, call, _refused), routing.sync)
+    broker.groups.gather(request.group_id, request, Asking(broker, call, _refused), routing.sync, SYNC_GROUP)
 
 
 def _refused(refusal: Refused) -> SyncGroupResponse:
