@@ -5,14 +5,20 @@ part (its id, its assignment) is the last field but for what is empty, so the an
 member's part, the same end for all.
 """
 
+from collections.abc import Iterable
+
 from cordwood.wire import Encoded, encode
 from cordwood.wire.messages import JoinGroupResponse, SyncGroupResponse
 from cordwood.wire.runtime import uvarint
 
+from .member import Member
+
 JOIN_COMPACT_FROM = 6
+JOIN_INSTANCES_FROM = 5
 SYNC_COMPACT_FROM = 4
 SHORT_BYTES = 2
 LONG_BYTES = 4
+NO_STRING = b"\xff\xff"
 
 
 class Answers:
@@ -33,11 +39,29 @@ class Answers:
         own = member_id.encode()
         is_compact = version >= JOIN_COMPACT_FROM
         length, end = (uvarint(len(own) + 1), b"\x01\0") if is_compact else (len(own).to_bytes(SHORT_BYTES), bytes(4))
+        return Encoded(JoinGroupResponse, version, b"".join((self._join_head(version), length, own, end)))
+
+    def leads(self, version: int, member_id: str, members: Iterable[Member], protocol: str | None) -> Encoded:
+        """To the member that leads: it is told what all say about the protocol."""
+        own = member_id.encode()
+        is_compact = version >= JOIN_COMPACT_FROM
+        if is_compact:
+            told = [_compact_member(member, protocol) for member in members]
+            parts = [self._join_head(version), uvarint(len(own) + 1), own, uvarint(len(told) + 1), *told, b"\0"]
+        else:
+            with_instances = version >= JOIN_INSTANCES_FROM
+            told = [_plain_member(member, protocol, with_instances) for member in members]
+            length, count = len(own).to_bytes(SHORT_BYTES), len(told).to_bytes(LONG_BYTES)
+            parts = [self._join_head(version), length, own, count, *told]
+        return Encoded(JoinGroupResponse, version, b"".join(parts))
+
+    def _join_head(self, version: int) -> bytes:
+        """All that comes before the member's id, which is empty here, as is what comes behind it."""
         head = self._join_heads.get(version)
         if head is None:
-            whole = encode(self._joined, version)
-            head = self._join_heads[version] = whole[: -len(end) - (1 if is_compact else SHORT_BYTES)]
-        return Encoded(JoinGroupResponse, version, b"".join((head, length, own, end)))
+            behind = len(b"\x01\x01\0") if version >= JOIN_COMPACT_FROM else SHORT_BYTES + LONG_BYTES
+            head = self._join_heads[version] = encode(self._joined, version)[:-behind]
+        return head
 
     def synced(self, version: int, assignment: bytes) -> Encoded:
         is_compact = version >= SYNC_COMPACT_FROM
@@ -48,3 +72,21 @@ class Answers:
             whole = encode(self._synced, version)
             head = self._sync_heads[version] = whole[: len(whole) - len(end) - (1 if is_compact else LONG_BYTES)]
         return Encoded(SyncGroupResponse, version, b"".join((head, length, assignment, end)))
+
+
+def _compact_member(member: Member, protocol: str | None) -> bytes:
+    own, metadata = member.id.encode(), member.metadata(protocol)
+    instance = b"\0"
+    if member.instance_id is not None:
+        name = member.instance_id.encode()
+        instance = uvarint(len(name) + 1) + name
+    return b"".join((uvarint(len(own) + 1), own, instance, uvarint(len(metadata) + 1), metadata, b"\0"))
+
+
+def _plain_member(member: Member, protocol: str | None, with_instance: bool) -> bytes:
+    own, metadata = member.id.encode(), member.metadata(protocol)
+    instance = b""
+    if with_instance:
+        name = None if member.instance_id is None else member.instance_id.encode()
+        instance = NO_STRING if name is None else len(name).to_bytes(SHORT_BYTES) + name
+    return b"".join((len(own).to_bytes(SHORT_BYTES), own, instance, len(metadata).to_bytes(LONG_BYTES), metadata))

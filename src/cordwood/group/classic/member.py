@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from cordwood.coordinator.outcome import Caller
+from cordwood.group.timers import ClassicSession
 
 MEMBER_BYTES = 2000
 PROTOCOL_BYTES = 200
@@ -34,6 +35,8 @@ class Member:
     """It waits for its first generation. Its call is not kept for ever: whoever is still there will ask again."""
     joining: Caller | None = None
     syncing: Caller | None = None
+    session: ClassicSession | None = None
+    """The name of its session's deadline, made when it is first needed."""
     heard_ms: int = -1
     """When a commit has last set its session's deadline; -1 if something else has since. Commits come in bursts."""
 

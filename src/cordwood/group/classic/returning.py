@@ -9,14 +9,15 @@ from dataclasses import replace
 from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import Error, Refused
 from cordwood.group.timers import ClassicSession
-from cordwood.wire.messages import JoinGroupResponse, SyncGroupResponse
+from cordwood.wire.messages import JoinGroupResponse, JoinGroupResponseMember, SyncGroupResponse
 
 from .creation import write_failure
+from .group import ClassicGroup
 from .joiner import Joiner
 from .member import Member
 from .rebalance import complete_if_all_joined, prepare
 from .states import State
-from .turn import Turn, joined
+from .turn import Turn
 
 
 def return_as(turn: Turn, joiner: Joiner, member: Member, member_id: str) -> None:
@@ -60,13 +61,29 @@ def _keep_generation(turn: Turn, joiner: Joiner, member: Member, before: Member,
     record = group.propose()
     turn.outcome.records.append(record)
     turn.outcome.failed = lambda refusal: _undo(turn, record, joiner, member, before, write_failure(refusal))
-    response = joined(group, member.id)
+    response = JoinGroupResponse(
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol,
+        member_id=member.id,
+    )
     if joiner.caller.api_version >= 9:
+        response.leader = group.roster.leader or ""
         response.skip_assignment = member.id == group.roster.leader
+        response.members = _members(group) if response.skip_assignment else []
     else:
         # Old clients that lead would assign now, which a stable group has no use for. So they hear their old id.
-        response.leader, response.members = led_by, []
+        response.leader = led_by
     turn.reply(joiner.caller, response)
+
+
+def _members(group: ClassicGroup) -> list[JoinGroupResponseMember]:
+    return [
+        JoinGroupResponseMember(
+            member_id=member.id, group_instance_id=member.instance_id, metadata=member.metadata(group.protocol)
+        )
+        for member in group.roster.members.values()
+    ]
 
 
 def _undo(turn: Turn, record: StateRecord, joiner: Joiner, member: Member, before: Member, refusal: Refused) -> None:

@@ -65,6 +65,7 @@ class Roster:
         if self.leader == member.id:
             self.leader = member_id
         member.id = self._static_ids[member.instance_id] = member_id
+        member.session = None
         self.members = {known.id: known for known in self.members.values()}  # in its old place
 
     def update(
@@ -118,6 +119,7 @@ class Roster:
     def check(self) -> None:
         members = self.members
         assert all(member.id == key for key, member in members.items())
+        assert all(member.session is None or member.session.member_id == member.id for member in members.values())
         assert self._static_ids == {m.instance_id: m.id for m in members.values() if m.instance_id is not None}
         assert self.joining_count == sum(member.joining is not None for member in members.values())
         assert self.weight_bytes == sum(member.weight_bytes for member in members.values())

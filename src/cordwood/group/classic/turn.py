@@ -8,7 +8,7 @@ from cordwood.group.state import GroupState
 from cordwood.group.timers import ClassicSession, JoinPhase, PendingMember, SyncPhase
 from cordwood.ports import Instant
 from cordwood.wire import Encoded
-from cordwood.wire.messages import JoinGroupResponse, JoinGroupResponseMember, SyncGroupResponse
+from cordwood.wire.messages import JoinGroupResponse, SyncGroupResponse
 
 from .group import ClassicGroup
 from .member import Member
@@ -38,7 +38,9 @@ class Turn:
         """Miss the member if nothing is heard of it for its session timeout, or for that long."""
         wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
         member.heard_ms = -1
-        self.state.deadlines.set(ClassicSession(self.group.id, member.id), self.now.mono_ms + wait_ms)
+        if member.session is None:
+            member.session = ClassicSession(self.group.id, member.id)
+        self.state.deadlines.set(member.session, self.now.mono_ms + wait_ms)
 
     def wait_for_joins(self, timeout_ms: int) -> None:
         self.state.deadlines.set(JoinPhase(self.group.id), self.now.mono_ms + timeout_ms)
@@ -91,26 +93,8 @@ def not_joined(caller: Caller, error: Error, member_id: str = "") -> JoinGroupRe
     return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=name)
 
 
-def joined(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
+def joined_answer(group: ClassicGroup, member_id: str, version: int) -> Encoded:
     """The generation as a member hears of it. The leader is told who else is in it."""
-    return JoinGroupResponse(
-        generation_id=group.generation,
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol,
-        leader=group.roster.leader or "",
-        member_id=member_id,
-        members=all_members(group) if member_id == group.roster.leader else [],
-    )
-
-
-def joined_answer(group: ClassicGroup, member_id: str, version: int) -> JoinGroupResponse | Encoded:
-    """The same, made in a third of the time for those who do not lead."""
-    return joined(group, member_id) if member_id == group.roster.leader else group.answers.joined(version, member_id)
-
-
-def all_members(group: ClassicGroup) -> list[JoinGroupResponseMember]:
-    protocol = group.protocol
-    return [
-        JoinGroupResponseMember(member_id=m.id, group_instance_id=m.instance_id, metadata=m.metadata(protocol))
-        for m in group.roster.members.values()
-    ]
+    if member_id == group.roster.leader:
+        return group.answers.leads(version, member_id, group.roster.members.values(), group.protocol)
+    return group.answers.joined(version, member_id)
