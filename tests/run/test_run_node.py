@@ -36,3 +36,9 @@ def advertised(bootstrap: str) -> tuple[str, int]:
     with RawClient(bootstrap) as client:
         (broker,) = client.ask(MetadataRequest(topics=[]), MetadataResponse).brokers
     return broker.host, broker.port
+
+
+def test_a_broker_of_a_cluster_hears_of_its_own_changes_among_those_of_others(zookeeper: str) -> None:
+    """Else a change of another that came later could be heard of before: the broker itself makes sure of it."""
+    with Broker(settings={"zookeeper.connect": zookeeper}) as broker, RawClient(broker.bootstrap) as client:
+        assert len(client.ask(MetadataRequest(topics=[]), MetadataResponse).brokers) == 1

@@ -249,6 +249,19 @@ def test_everything_is_read_as_of_one_moment(zookeeper: str, opened: Open) -> No
 # ------------------------------------------------------------------ conflicts, parents, children
 
 
+def test_before_everything_is_read_something_is_written(zookeeper: str, opened: Open, raw: KazooClient) -> None:
+    """Only so it is what there is now: a server of an ensemble may be seconds behind, and a new session can not tell.
+
+    Whoever believes it takes a topic that is not there yet for one that is gone, with its files.
+    """
+    store = opened(zookeeper, begin=False).store
+    versions = []
+    for _ in range(3):
+        list(store.load())
+        versions.append(raw.get(FEED)[1].version)
+    assert versions == [1, 2, 3]
+
+
 def test_of_two_who_change_the_same_version_one_is_refused(zookeeper: str, opened: Open) -> None:
     one, two = opened(zookeeper), opened(zookeeper)
     one.multi(Create("/a", b""))

@@ -151,9 +151,13 @@ class Broker:
         return self._take_effects()
 
     def metadata_written(self, token: int, change: MetadataChange, now: Instant) -> list[Effect]:
-        """The store did what a proposal asked for. *change* is empty if ``metadata_changed`` has told of it already."""
+        """The store did what a proposal asked for. *change* is empty if ``metadata_changed`` has told of it already.
+
+        So it always is where others write, too: only there is the order in which things happened.
+        """
         self.now = now
         if change.nodes or change.deleted:
+            assert not self.clustered, "a change of a shared store is told of among the others"
             self._changed(self.image.apply(*change))
         self.proposals.accepted(token)
         return self._take_effects()

@@ -90,9 +90,10 @@ class Node:
             for listener in listeners.values():
                 listener.close()
             raise
-        self._driver.start(listeners)
         if self._events is not None:
+            # Before this broker writes anything: what came of that must be told in its order with what others write.
             self._events.begin(self._driver)
+        self._driver.start(listeners)
 
     def _metadata(self, place: Place, entropy: random.Random) -> Metadata:
         """Open the store that this broker has to itself, or the one that it shares."""

@@ -246,6 +246,17 @@ class ZooKeeperClient:
                 with suppress(NodeExistsError):
                     self._ask(self._kazoo.create_async, part, None, acl=self._acl(part[len(self._chroot) :]))
 
+    def write_through(self, path: str) -> bool:
+        """Write nothing into a node; False if it is not there. What is read afterwards is not older than this moment.
+
+        Without it the first answers of a session may be: a server that lags behind the others says what it knows.
+        """
+        try:
+            self._ask(self._kazoo.set_async, self._full(path), b"")
+        except NoNodeError:
+            return False
+        return True
+
     def multi(self, operations: Sequence["ports.StoreOp | Parent"], *, record: tuple[str, bytes] | None = None) -> str:
         """Do all the operations or none, and leave a record: a node whose name is *record*'s with a number behind it.
 

@@ -367,7 +367,12 @@ class ZooKeeperStore:
             self._client.ensure(path)
 
     def _read_everything(self) -> list[Node]:
-        """All nodes as of one moment: what changes while they are read is in the feed, and is done once more here."""
+        """All nodes as of one moment: what changes while they are read is in the feed, and is done once more here.
+
+        The moment is not in the past: a topic that is not there yet would be taken for one that is gone.
+        """
+        while not self._client.write_through(FEED):
+            self._prepare()
         numbers = self._changes_there()
         while True:
             seen = numbers[-1] if numbers else NOTHING_SEEN
