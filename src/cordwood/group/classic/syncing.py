@@ -51,7 +51,7 @@ def _sync(
     if group.state is _STABLE:
         _has_asked(state, group, member)
         # Hundreds ask at the same time when a generation is assigned. Their answers gather and leave together: to read
-        # all requests first and then write all answers takes half as long as to go to and fro between the two.
+        # all requests first and then write all answers takes half as long as to take turns at the two.
         return Outcome([], [(caller, group.answers.synced(caller.api_version, member.assignment))], None, _BY_KEY)
     if group.state is not State.COMPLETING:
         raise Refused(Error.REBALANCE_IN_PROGRESS)
