@@ -9,8 +9,7 @@ _RATE_UNIT: Final = "k records/s"
 READ_DIRECT: Final = Metric("direct", "from its files", _RATE_UNIT, 3.0, more_is_better=True)
 READ_FETCH: Final = Metric("fetch", "over Fetch", _RATE_UNIT, 2.0, more_is_better=True)
 STREAM_DIRECT: Final = Metric("direct", "from its files", _RATE_UNIT, 2.0, more_is_better=True)
-# The road that is taken where a task does not see the files; 2.0 is asked of a stream as it comes.
-STREAM_FETCH: Final = Metric("fetch", "over Fetch", _RATE_UNIT, -inf, more_is_better=True)
+STREAM_FETCH: Final = Metric("fetch", "over Fetch", _RATE_UNIT, 2.0, more_is_better=True)
 WRITE: Final = Metric("write", "throughput", "k rows/s", 2.0, more_is_better=True)
 BATCH_FOUR: Final = Metric("batch_four", "median micro-batch, 4 partitions", "ms", 1.3)
 BATCH_ONE: Final = Metric("batch_one", "median micro-batch, 1 partition", "ms", 1.3)
