@@ -15,7 +15,7 @@ from setuptools import setup
 # that declares messages of the wire. None with a NamedTuple that has a field of type object: mypyc builds it, and it
 # can not be imported. `make compiled` looks whether all can.
 COMPILED = """
-    effects ports
+    effects ids ports
     coordinator/deadlines coordinator/outcome coordinator/shard
     group/committed group/groups group/memory group/routing group/state group/timers
     group/classic/answers group/classic/group group/classic/heartbeats group/classic/joiner group/classic/joining
@@ -24,15 +24,16 @@ COMPILED = """
     group/consumer/owners group/consumer/reconcile group/consumer/records group/consumer/request group/consumer/steps
     group/consumer/subscriptions group/consumer/target group/consumer/topics group/consumer/weight
     group/offsets/apply group/offsets/commit
-    broker/callers broker/coordinators
-    broker/handlers/consumer_group_heartbeat broker/handlers/heartbeat broker/handlers/join_group
+    broker/acks broker/callers broker/coordinators broker/fetcher broker/in_sync broker/leaders broker/peers
+    broker/read_replicas broker/replicas broker/replication broker/throttle
+    broker/handlers/consumer_group_heartbeat broker/handlers/fetch broker/handlers/heartbeat broker/handlers/join_group
     broker/handlers/offset_commit broker/handlers/sync_group
     record/build
     broker/broker broker/connection broker/dispatch broker/fetch_sessions broker/timers broker/handlers/produce
-    log/log log/produced log/producers log/scan log/segment
-    partition/partition
+    log/epochs log/index log/log log/produced log/producers log/replay log/scan log/segment
+    partition/follower partition/partition partition/truncation
     record/batch
-    run/client_socket run/clock run/disk run/requests
+    run/client_socket run/clock run/disk run/peer_link run/requests
     wire/frame wire/runtime
 """
 

@@ -1,6 +1,6 @@
 """The names of things: one type for each, so that an offset is never mistaken for an epoch."""
 
-from typing import NamedTuple, NewType
+from typing import Final, NamedTuple, NewType
 from uuid import UUID
 
 NodeId = NewType("NodeId", int)
@@ -10,13 +10,13 @@ ProducerId = NewType("ProducerId", int)
 ConnectionId = NewType("ConnectionId", int)
 LinkId = NewType("LinkId", int)
 
-NO_TOPIC_ID = TopicId(UUID(int=0))
-NO_PRODUCER_ID = ProducerId(-1)
-NO_PRODUCER_EPOCH = -1
-NO_SEQUENCE = -1
-NO_LEADER_EPOCH = -1
-NO_OFFSET = -1
-NO_TIMESTAMP = -1
+NO_TOPIC_ID: Final = TopicId(UUID(int=0))
+NO_PRODUCER_ID: Final = ProducerId(-1)
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_LEADER_EPOCH: Final = -1
+NO_OFFSET: Final = -1
+NO_TIMESTAMP: Final = -1
 
 
 class TopicPartition(NamedTuple):

@@ -573,7 +573,7 @@ def test_a_follower_waits_for_all_syncs_before_it_says_what_it_has() -> None:
         answer = FetchResponsePartition(partition_index=index, high_watermark=0, log_start_offset=0, records=records)
         topic = FetchResponseTopic(topic_id=cluster[2].partition("t", index).topic_id, partitions=[answer])
         fetcher._asked = 1
-        fetcher._answered(FetchResponse(session_id=fetcher._session_id, responses=[topic]), fetcher._lost)
+        fetcher._answered(fetcher._lost, FetchResponse(session_id=fetcher._session_id, responses=[topic]))
     cluster.heal()
     cluster[2].execute(cluster[2].broker._take_effects())
     for synced, ends in enumerate([[0, 0], [0, 0], [1, 1]]):

@@ -75,15 +75,15 @@ def test_what_was_flushed_is_loaded_and_goes_on_growing() -> None:
 def test_little_is_written_and_little_is_held() -> None:
     disk = SimDisk(Random(1))
     index = offset_index(disk, "index")
-    for number in range(127):
+    for number in range(511):
         index.add(number, number)
     assert not disk.exists("index")
-    index.add(127, 127)
-    assert len(disk.read("index")) == 128 * 8
-    for number in range(128, 100_000):
+    index.add(511, 511)
+    assert len(disk.read("index")) == 512 * 8
+    for number in range(512, 100_000):
         index.add(number, number)
     index.last_at_most(500)
-    assert len(index._tail) < 128
+    assert len(index._tail) < 512 * 8
     assert len(index._block) <= 512 * 8
 
 

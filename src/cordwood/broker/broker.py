@@ -5,6 +5,7 @@ do. Nothing here waits; a request that can not be answered yet is parked and ans
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from cordwood.broker import dispatch
 from cordwood.broker.compactor import Compactor
@@ -31,8 +32,10 @@ from cordwood.ids import ConnectionId, LinkId, NodeId, TopicName
 from cordwood.ports import Entropy, Instant, LinkLoss, Logger, MetadataChange, Node, SessionState
 from cordwood.wire.frame import response_frame
 
-FETCH_SESSION_EVICTION_MS = 120_000  # Kafka's min.incremental.fetch.session.eviction.ms, which it does not let one set
-REFUSAL_LOG_INTERVAL_MS = 1000
+FETCH_SESSION_EVICTION_MS: Final = (
+    120_000  # Kafka's min.incremental.fetch.session.eviction.ms, which it does not let one set
+)
+REFUSAL_LOG_INTERVAL_MS: Final = 1000
 
 
 class Broker:

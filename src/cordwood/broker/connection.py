@@ -7,6 +7,7 @@ the same connection is served in the meantime, but its reply waits for its turn,
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from cordwood.ids import ConnectionId, NodeId
 from cordwood.ports import Chunk, FileSlice
@@ -49,7 +50,7 @@ class Connection:
         assert self.kept_bytes == sum(memory_of(call.frame) for call in self.waiting if call.frame is not None)
 
 
-EFFORT_MAX = 32 << 20
+EFFORT_MAX: Final = 32 << 20
 """A few kilobytes of a request can stand for gigabytes of records to look at. After so much others have their turn."""
 
 

@@ -13,7 +13,7 @@ Invariants (``check``): there is a shard for each local partition of the topic t
 from collections import deque
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from cordwood.broker.portions import states_max
 from cordwood.broker.timers import Timer
@@ -35,21 +35,21 @@ from cordwood.record.batch import Codec
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
-TOPIC = TopicName(OFFSETS_TOPIC)
-SEGMENT_BYTES_LEAST = 1 << 20
+TOPIC: Final = TopicName(OFFSETS_TOPIC)
+SEGMENT_BYTES_LEAST: Final = 1 << 20
 """Smaller segments no topic may have, while the setting for this one allows them."""
 
 # Every request of a group asks for its partition, and a hash takes a while. Long names would take much memory.
-REMEMBERED_NAMES = 4096
-REMEMBERED_NAME_MAX = 256
-FOLDED_BYTES_MIN = 256
+REMEMBERED_NAMES: Final = 4096
+REMEMBERED_NAME_MAX: Final = 256
+FOLDED_BYTES_MIN: Final = 256
 """From here on it is worth the while to fold a name for its hash."""
 
-LOAD_AGAIN_MS = 10_000
+LOAD_AGAIN_MS: Final = 10_000
 """After so long a shard is loaded again that could not be. Until then its groups are NOT_COORDINATOR's, as in Kafka."""
 
-LATE_MS = 500
-LISTEN_MS = 20
+LATE_MS: Final = 500
+LISTEN_MS: Final = 20
 """A deadline that is looked at more than *LATE_MS* late is put off by so much, once: the broker was away (stopped, or
 without a processor), and what members have said meanwhile still lies in their sockets."""
 
@@ -382,4 +382,4 @@ def _folded(units: bytes) -> int:
     return value
 
 
-_remembered_hash = lru_cache(REMEMBERED_NAMES)(_hash)
+_remembered_hash: Final = lru_cache(REMEMBERED_NAMES)(_hash)

@@ -10,7 +10,7 @@ any more in the same moment in which it gives its partitions to new leaders, and
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cordwood.broker.connection import Call
 from cordwood.cluster.image import BrokerInfo, Delta, Registration
@@ -21,11 +21,11 @@ from cordwood.ports import Instant
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
-DOUBT_MS = 1000
+DOUBT_MS: Final = 1000
 """Others on the same connection wait with the answer. An election takes some hundredths of a second."""
-SUSPICION_MS = 50
+SUSPICION_MS: Final = 50
 """After a follower's own connection was lost: if its process is gone, the link to it is lost in a moment, too."""
-DEPARTED_MS = 3000
+DEPARTED_MS: Final = 3000
 
 
 class Doubt:

@@ -13,17 +13,18 @@ list of news that is not in the session.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from cordwood.ids import NodeId, TopicId, TopicName
 from cordwood.partition.partition import Partition
 from cordwood.ports import Entropy
 
-FINAL_EPOCH = -1
-INITIAL_EPOCH = 0
-NO_SESSION = 0
-_EPOCH_MAX = (1 << 31) - 1
+FINAL_EPOCH: Final = -1
+INITIAL_EPOCH: Final = 0
+NO_SESSION: Final = 0
+_EPOCH_MAX: Final = (1 << 31) - 1
 
-PARTITIONS_MAX = 150_000
+PARTITIONS_MAX: Final = 150_000
 """Of all sessions together: a third of a kilobyte each. A reader that finds no room is served without a session."""
 
 TopicKey = TopicId | TopicName

@@ -9,7 +9,8 @@ A partition that can not go on rests for a while, outside of the session. A role
 answer under way: the leader answers that when the next request comes.
 """
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from cordwood.broker.throttle import is_named
 from cordwood.errors import CorruptData, Error, StorageError, TruncationError
@@ -30,12 +31,12 @@ from cordwood.wire.messages import (
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
-VERSION = 17
-INITIAL_EPOCH = 0
-EPOCH_MAX = (1 << 31) - 1
-FIRST_REST_MS = 20
-THROTTLED_REST_MS = 1000
-ASKED_MAX = 2
+VERSION: Final = 17
+INITIAL_EPOCH: Final = 0
+EPOCH_MAX: Final = (1 << 31) - 1
+FIRST_REST_MS: Final = 20
+THROTTLED_REST_MS: Final = 1000
+ASKED_MAX: Final = 2
 
 PartitionKey = tuple[TopicId, int]
 
@@ -127,8 +128,7 @@ class Fetcher:
         if request is None:
             return
         self._asked += 1
-        lost = self._lost
-        broker.peers.request(self.leader, request, VERSION, lambda answer: self._answered(answer, lost))
+        broker.peers.request(self.leader, request, VERSION, partial(self._answered, self._lost))
 
     def _request(self) -> FetchRequest | None:
         """None if there is nothing to fetch."""
@@ -191,7 +191,7 @@ class Fetcher:
 
     # ------------------------------------------------------------------ answers
 
-    def _answered(self, answer: object | None, lost: int) -> None:
+    def _answered(self, lost: int, answer: object | None) -> None:
         if lost != self._lost:
             return
         self._asked -= 1
@@ -228,7 +228,10 @@ class Fetcher:
         broker = self._broker
         broker.logger.warning("broker %d refuses to be followed: %s", self.leader, error.name)
         deadline_ms = broker.now.mono_ms + broker.config.replica_fetch_backoff_ms
-        broker.timers.at(deadline_ms, lambda _: self.go_on())
+        broker.timers.at(deadline_ms, self._try_again)
+
+    def _try_again(self, _: Instant) -> None:
+        self.go_on()
 
     def _take(self, response: FetchResponse) -> list[Partition]:
         """Take in what came; the partitions that must be synced before the leader may know."""
@@ -306,7 +309,7 @@ class Fetcher:
         followed.resting = True
         self._leave_session(followed)
         broker = self._broker
-        broker.timers.at(broker.now.mono_ms + rest_ms, lambda now: self._rested(followed, now))
+        broker.timers.at(broker.now.mono_ms + rest_ms, partial(self._rested, followed))
 
     def _rested(self, followed: Followed, _: Instant) -> None:
         if followed.resting and self._followed.get(followed.key) is followed:

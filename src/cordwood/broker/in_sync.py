@@ -11,7 +11,7 @@ One proposal for a partition at a time; those that come up in one event go toget
 from collections.abc import Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cordwood.broker.fetch_sessions import Waiter
 from cordwood.broker.portions import next_portion
@@ -25,9 +25,9 @@ from cordwood.ports import Instant, StoreOp
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
-UNDER_WAY_MAX = 2
+UNDER_WAY_MAX: Final = 2
 """So many proposals at a time, while they have to be small ones."""
-REST_MS = 100
+REST_MS: Final = 100
 """After a proposal that failed: what stood against it is on its way here, or the store has trouble of its own."""
 
 

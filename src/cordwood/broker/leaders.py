@@ -1,6 +1,6 @@
 """Who leads instead: a refusal that names the leader spares the client a Metadata request (KIP-951)."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from cordwood.broker.connection import Call
@@ -12,8 +12,8 @@ from cordwood.wire.messages import FetchResponse, LeaderIdAndEpoch, NodeEndpoint
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
-PRODUCE_SINCE = 10
-FETCH_SINCE = 16
+PRODUCE_SINCE: Final = 10
+FETCH_SINCE: Final = 16
 
 
 def name_leaders_of_produce(broker: "Broker", call: Call, response: ProduceResponse) -> None:

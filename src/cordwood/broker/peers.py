@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cordwood.broker.timers import Timer
 from cordwood.cluster.image import Delta, Registration
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 OnAnswer = Callable[[object | None], None]
 """Takes the answer, whose records lie in a buffer that is only lent; or None if the link broke first."""
 
-FIRST_PAUSE_MS = 50
-DIAL_TIMEOUT_MS = 5_000
+FIRST_PAUSE_MS: Final = 50
+DIAL_TIMEOUT_MS: Final = 5_000
 
 
 class Asked(NamedTuple):

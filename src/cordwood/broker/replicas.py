@@ -7,7 +7,7 @@ Invariants (``check``): by name and by id it is the same partitions; each lies w
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cordwood.broker.settings import Settings
 from cordwood.broker.syncs import Syncs
@@ -28,8 +28,8 @@ from cordwood.ports import Instant, Logger
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
-SYNC_CHECK_INTERVAL_MS = 1000
-ADD_AGAIN_MS = 10_000
+SYNC_CHECK_INTERVAL_MS: Final = 1000
+ADD_AGAIN_MS: Final = 10_000
 """After so long a log is made that could not be: there may be room by now. Its partition may have no other leader."""
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cordwood.broker.fetch_sessions import FetchPartition
 from cordwood.broker.fetcher import Fetcher
@@ -19,7 +19,7 @@ from cordwood.wire.messages import FetchResponsePartition
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
-RETRY_MS = 1000
+RETRY_MS: Final = 1000
 
 
 class Replication:

@@ -5,11 +5,12 @@ replicas that are throttled and not in sync wait until that is made up for.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from cordwood.ids import NodeId
 from cordwood.partition.partition import Partition
 
-UNLIMITED = (1 << 63) - 1
+UNLIMITED: Final = (1 << 63) - 1
 
 
 class Rate:

@@ -2,15 +2,16 @@
 
 import heapq
 from collections.abc import Callable
+from typing import Final
 
 from cordwood.ports import Instant
 
 Action = Callable[[Instant], None]
 
-NEVER = 1 << 63
+NEVER: Final = 1 << 63
 
 
-CANCELLED_MAX = 1000
+CANCELLED_MAX: Final = 1000
 """More cancelled timers than this, and than live ones, are removed."""
 
 

@@ -12,6 +12,7 @@ leader is one of its partition's in-sync replicas, or -1; those are replicas.
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Final
 
 from cordwood.cluster import layout
 from cordwood.cluster.layout import Assignment, DeletedTopic, Incarnation
@@ -19,7 +20,7 @@ from cordwood.cluster.topic_names import folded
 from cordwood.ids import NodeId, TopicId, TopicName
 from cordwood.ports import Node
 
-NO_LEADER = NodeId(-1)
+NO_LEADER: Final = NodeId(-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class TopicInfo:
         return self.name in INTERNAL_TOPICS
 
 
-INTERNAL_TOPICS = frozenset({TopicName("__consumer_offsets"), TopicName("__transaction_state")})
+INTERNAL_TOPICS: Final = frozenset({TopicName("__consumer_offsets"), TopicName("__transaction_state")})
 
 
 @dataclass(slots=True)

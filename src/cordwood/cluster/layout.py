@@ -7,6 +7,7 @@ is the only one that knows them; the rest of the core speaks of topics, partitio
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 from uuid import UUID
@@ -47,6 +48,7 @@ def broker_path(node: NodeId) -> str:
     return f"{BROKERS}/{node}"
 
 
+@lru_cache(maxsize=1000)  # every fetch of a follower asks
 def incarnation_path(node: NodeId) -> str:
     """A node that every registration writes: its version tells a broker's lives apart (the *broker epoch*)."""
     return f"{INCARNATIONS}/{node}"

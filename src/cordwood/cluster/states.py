@@ -6,14 +6,14 @@ an old image fails as a whole, and is planned again.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cordwood.cluster import layout
 from cordwood.cluster.image import NO_LEADER, MetadataImage, PartitionInfo, TopicInfo
 from cordwood.ids import NodeId, TopicName, TopicPartition
 from cordwood.ports import Check, Create, Set, StoreOp
 
-STATES_MAX = 200
+STATES_MAX: Final = 200
 """In one ``multi``: ZooKeeper takes a megabyte at once, and others want their turn."""
 
 

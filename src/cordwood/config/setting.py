@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from types import UnionType
-from typing import Annotated, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import Annotated, Final, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
 from cordwood.errors import ConfigError
 
@@ -57,12 +57,12 @@ Password = Annotated[str, Kind.PASSWORD]
 
 Value = bool | int | float | str | tuple[str, ...] | None
 
-OURS = "cordwood."
+OURS: Final = "cordwood."
 
-LONG_MAX = (1 << 63) - 1
-INT_MAX = (1 << 31) - 1
+LONG_MAX: Final = (1 << 63) - 1
+INT_MAX: Final = (1 << 31) - 1
 
-_WIDTH_BITS = {Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
+_WIDTH_BITS: Final = {Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ def _parse_string(setting: Setting, text: str) -> Value:
     return text
 
 
-_PARSERS: Mapping[Kind, Callable[[Setting, str], Value]] = {
+_PARSERS: Final[Mapping[Kind, Callable[[Setting, str], Value]]] = {
     Kind.BOOLEAN: _parse_boolean,
     Kind.STRING: _parse_string,
     Kind.INT: _parse_integer,

@@ -8,9 +8,9 @@ Invariant (``check``): every deadline has one place in the heap, at its time or 
 
 import heapq
 from collections.abc import Hashable, Iterator
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-SPARE_PLACES = 1000
+SPARE_PLACES: Final = 1000
 """So many places in the heap may be of deadlines that were cancelled or set anew, beyond one for each deadline."""
 
 K = TypeVar("K", bound=Hashable)

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import Enum
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from cordwood.coordinator.deadlines import Deadlines
 from cordwood.coordinator.outcome import Caller, Gathers, Outcome
@@ -33,15 +33,15 @@ from cordwood.ports import Instant, Logger
 from cordwood.record.batch import Codec, batches
 from cordwood.record.build import Record, build_pairs, records
 
-LOAD_SLICE_BYTES = 64 << 10
+LOAD_SLICE_BYTES: Final = 64 << 10
 """So much is loaded in one go: some milliseconds, in which nobody else is served."""
 
-DUE_AT_ONCE = 100
+DUE_AT_ONCE: Final = 100
 """So many deadlines are dealt with in one go: a group may have thousands of members who all fall silent at once."""
 
-COMMIT_TIMEOUT_MS = 5000
+COMMIT_TIMEOUT_MS: Final = 5000
 
-GATHERED_MAX = 1000
+GATHERED_MAX: Final = 1000
 """So much is written at once when it has gathered: more would not be cheaper, and others wait."""
 
 
@@ -84,8 +84,8 @@ class ShardState(Enum):
 
 
 # Looked at for every request: the members of an enumeration take their time.
-_SERVING = ShardState.SERVING
-_AHEAD = Gathers.AHEAD
+_SERVING: Final = ShardState.SERVING
+_AHEAD: Final = Gathers.AHEAD
 
 
 class _Waiting(NamedTuple):
@@ -379,7 +379,7 @@ def _fail(outcome: Outcome, refusal: Refused) -> None:
         caller.refuse(refusal)
 
 
-_WRITE_ERRORS = {
+_WRITE_ERRORS: Final = {
     Error.NOT_LEADER_OR_FOLLOWER: Error.NOT_COORDINATOR,
     Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
     Error.MESSAGE_TOO_LARGE: Error.RECORD_LIST_TOO_LARGE,

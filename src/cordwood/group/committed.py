@@ -2,15 +2,15 @@
 
 import sys
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from cordwood.wire.types import NO_UUID
 
-NEVER_CHOSEN = -1
+NEVER_CHOSEN: Final = -1
 """The expiry of offsets whose clients did not choose one: the broker's setting decides."""
 
-OFFSET_BYTES = 250
+OFFSET_BYTES: Final = 250
 """What an offset takes in memory, about, without its note."""
 
 

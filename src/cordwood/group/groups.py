@@ -1,15 +1,15 @@
 """What all groups have in common, whatever protocol their members speak."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from cordwood.coordinator.deadlines import Deadlines
 from cordwood.coordinator.state_record import StateRecord
 from cordwood.ports import Instant
 
-CLASSIC = "classic"
-CONSUMER = "consumer"
+CLASSIC: Final = "classic"
+CONSUMER: Final = "consumer"
 
 CheckPartition = Callable[[str, UUID, int], None]
 """(topic, its id, partition): may an offset of it be committed? ``Refused`` if not, for the whole request."""

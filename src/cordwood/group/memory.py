@@ -8,19 +8,19 @@ them weighed again. Nothing can be forgotten that way, whichever way a group com
 """
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 from cordwood.errors import Error, Refused
 from cordwood.group.committed import CommittedOffsets
 from cordwood.group.groups import Group
 from cordwood.ports import Instant
 
-GROUP_BYTES = 1500
+GROUP_BYTES: Final = 1500
 """What a group takes, about, without its members."""
 
-WEIGHED_EVERY_MS = 1000
-OFFSETS_ADDED_EVERY_MS = 100
-MUCH_ROOM_BYTES = 64 << 20
+WEIGHED_EVERY_MS: Final = 1000
+OFFSETS_ADDED_EVERY_MS: Final = 100
+MUCH_ROOM_BYTES: Final = 64 << 20
 
 
 class Weighed(Protocol):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from struct import Struct
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from cordwood.coordinator.state_record import StateRecord
@@ -27,7 +27,7 @@ from cordwood.group.stored_offsets import (
 from cordwood.wire import decode, encoder
 from cordwood.wire.types import i8, i32, i64, message, v
 
-OFFSETS_TOPIC = "__consumer_offsets"
+OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
 @message(versions="2")
@@ -189,7 +189,7 @@ class Kind:
     versions: range
 
 
-KINDS = (
+KINDS: Final = (
     Kind(2, GroupMetadataKey, GroupMetadataValue, 3, range(5)),
     Kind(3, ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, 0, range(1)),
     Kind(5, ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue, 0, range(1)),
@@ -198,9 +198,9 @@ KINDS = (
     Kind(8, ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue, 0, range(1)),
     Kind(16, ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue, 0, range(1)),
 )
-_BY_NUMBER: Mapping[int, Kind] = {kind.number: kind for kind in KINDS}
-_BY_KEY: Mapping[type, Kind] = {kind.key: kind for kind in KINDS}
-_NUMBER = Struct(">h")
+_BY_NUMBER: Final[Mapping[int, Kind]] = {kind.number: kind for kind in KINDS}
+_BY_KEY: Final[Mapping[type, Kind]] = {kind.key: kind for kind in KINDS}
+_NUMBER: Final = Struct(">h")
 _Encoder = Callable[[Any], list[Any]]
 
 

@@ -7,7 +7,7 @@ it lacks after a crash stands in the headers of the batches that recovery reads 
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cordwood.errors import CorruptData
 from cordwood.ids import NO_LEADER_EPOCH, NO_OFFSET
@@ -30,7 +30,7 @@ class EpochEnd(NamedTuple):
     end_offset: int
 
 
-UNKNOWN_END = EpochEnd(NO_LEADER_EPOCH, NO_OFFSET)
+UNKNOWN_END: Final = EpochEnd(NO_LEADER_EPOCH, NO_OFFSET)
 
 
 class LeaderEpochs:

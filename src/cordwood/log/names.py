@@ -1,23 +1,25 @@
 """The names of a partition's files, as Kafka has them: a base offset of 20 digits and a suffix for each kind."""
 
-LOG = ".log"
-OFFSET_INDEX = ".index"
-TIME_INDEX = ".timeindex"
-TRANSACTION_INDEX = ".txnindex"
-SNAPSHOT = ".snapshot"
-DELETED = ".deleted"
-CLEANED = ".cleaned"
+from typing import Final
+
+LOG: Final = ".log"
+OFFSET_INDEX: Final = ".index"
+TIME_INDEX: Final = ".timeindex"
+TRANSACTION_INDEX: Final = ".txnindex"
+SNAPSHOT: Final = ".snapshot"
+DELETED: Final = ".deleted"
+CLEANED: Final = ".cleaned"
 """What compaction writes, until it is complete."""
-SWAP = ".swap"
+SWAP: Final = ".swap"
 """What compaction has written and is about to take the place of older segments. A crash does not stop that any more."""
-LEFTOVERS = (DELETED, CLEANED, SWAP, ".tmp")
+LEFTOVERS: Final = (DELETED, CLEANED, SWAP, ".tmp")
 """Endings of files that an interrupted operation may have left behind. When swaps are completed, see ``recovery``, none
 of them holds anything that is missed."""
-SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
-LEADER_EPOCHS = "leader-epoch-checkpoint"
-PARTITION_METADATA = "partition.metadata"
+SEGMENT_SUFFIXES: Final = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
+PARTITION_METADATA: Final = "partition.metadata"
 
-_DIGITS = 20
+_DIGITS: Final = 20
 
 
 def file_name(offset: int, suffix: str) -> str:

@@ -5,6 +5,8 @@ records: a compacted topic needs keys, timestamp limits other than the defaults 
 ``compression.type`` means to compress anew.
 """
 
+from typing import Final
+
 from cordwood.config.setting import LONG_MAX
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import CorruptData, Error, Refused
@@ -24,12 +26,12 @@ from cordwood.record.build import seal
 from cordwood.record.codecs import compress
 from cordwood.record.glance import Effort, decompressed, glance
 
-RECORD_ERRORS_MAX = 100
+RECORD_ERRORS_MAX: Final = 100
 """So many records of a batch are told to be at fault; Kafka tells all, which could be a million."""
-LONG_MIN = -(1 << 63)
+LONG_MIN: Final = -(1 << 63)
 
-_CODECS = {"uncompressed": Codec.NONE} | {c.name.lower(): c for c in Codec if c is not Codec.NONE}
-_DEFAULTS = TopicConfig()
+_CODECS: Final = {"uncompressed": Codec.NONE} | {c.name.lower(): c for c in Codec if c is not Codec.NONE}
+_DEFAULTS: Final = TopicConfig()
 
 
 class RecordsRefused(Refused):

@@ -11,7 +11,7 @@ Where a transaction is under way its first offset is kept; what lies after the f
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cordwood.errors import Error, Refused
 from cordwood.ids import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
@@ -20,7 +20,7 @@ from cordwood.record.control import ControlType, EndMarker
 
 from .snapshot import SnapshotEntry
 
-BATCHES_KEPT = 5
+BATCHES_KEPT: Final = 5
 
 
 class BatchSpan(NamedTuple):

@@ -1,14 +1,15 @@
 """Walk over the batches of a log file: their headers alone, or whole with their checksums."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from cordwood.errors import CorruptData
 from cordwood.ports import File
 from cordwood.record.batch import HEADER_SIZE, BatchHeader, check_counts, check_crc, header_at
 
-_HEADERS_CHUNK_MIN = 512
-_HEADERS_CHUNK_MAX = 8 * 1024
-_BATCHES_CHUNK = 1024 * 1024
+_HEADERS_CHUNK_MIN: Final = 512
+_HEADERS_CHUNK_MAX: Final = 8 * 1024
+_BATCHES_CHUNK: Final = 1024 * 1024
 
 
 def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:

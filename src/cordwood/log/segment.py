@@ -8,7 +8,7 @@ made anew from the log file if they turn out to be missing or wrong.
 
 from array import array
 from bisect import bisect_left
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import CorruptData, StorageError
@@ -21,8 +21,8 @@ from .index import OFFSET_ENTRY, TIME_ENTRY, Index, offset_index, time_index
 from .names import DELETED, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, file_name
 from .scan import headers
 
-RELATIVE_OFFSET_MAX = 2**31 - 1
-_RECENT = 128
+RELATIVE_OFFSET_MAX: Final = 2**31 - 1
+_RECENT: Final = 128
 
 
 class Located(NamedTuple):

@@ -4,10 +4,12 @@
 follower whose every fetch asks for what came since its last one is caught up, though it never has the newest record.
 """
 
+from typing import Final
+
 from cordwood.ids import NodeId
 
-NEVER_MS = -(1 << 62)
-UNKNOWN = -1
+NEVER_MS: Final = -(1 << 62)
+UNKNOWN: Final = -1
 
 
 class Follower:

@@ -17,7 +17,7 @@ commit waits for one beyond the high watermark.
 
 from collections import deque
 from collections.abc import Container
-from typing import Protocol
+from typing import Final, Protocol
 
 from cordwood.cluster.image import INTERNAL_TOPICS, NO_LEADER
 from cordwood.errors import CorruptData, Error, Refused
@@ -29,7 +29,7 @@ from cordwood.partition.truncation import truncation_offset
 from cordwood.ports import Instant
 from cordwood.record.batch import header_at
 
-LAG_MAX_MS = 30_000
+LAG_MAX_MS: Final = 30_000
 
 
 class Watcher(Protocol):

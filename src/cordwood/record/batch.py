@@ -10,7 +10,7 @@ Two kinds of trouble are told apart. ``CorruptData``: these bytes are no batch, 
 from collections.abc import Iterator
 from enum import IntEnum
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
@@ -18,38 +18,38 @@ from cordwood.errors import CorruptData, Error, Refused
 from cordwood.ids import NO_SEQUENCE
 from cordwood.ports import Buffer
 
-HEADER = Struct(">qiibIhiqqqhii")
-HEADER_SIZE = HEADER.size
-LENGTH_END = 12
+HEADER: Final = Struct(">qiibIhiqqqhii")
+HEADER_SIZE: Final = HEADER.size
+LENGTH_END: Final = 12
 """Where the batch's own length field ends: that field does not count the bytes up to here."""
-MAGIC_AT = 16
-CRC_AT = 17
-ATTRIBUTES_AT = 21
+MAGIC_AT: Final = 16
+CRC_AT: Final = 17
+ATTRIBUTES_AT: Final = 21
 """The first byte that the CRC covers."""
-MAX_TIMESTAMP_AT = 35
+MAX_TIMESTAMP_AT: Final = 35
 
-MAGIC = 2
-RECORD_SIZE_MIN = 7
+MAGIC: Final = 2
+RECORD_SIZE_MIN: Final = 7
 """Length, attributes, timestamp delta, offset delta, key length, value length, header count: a byte each at least."""
-SEQUENCE_MAX = 2**31 - 1
+SEQUENCE_MAX: Final = 2**31 - 1
 
-CODEC_MASK = 0x07
-LOG_APPEND_TIME = 0x08
-TRANSACTIONAL = 0x10
-CONTROL = 0x20
-DELETE_HORIZON = 0x40
-PRODUCER_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
+CODEC_MASK: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+DELETE_HORIZON: Final = 0x40
+PRODUCER_ATTRIBUTES: Final = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 """The attribute bits that a batch from a client may have set (control is refused by its own rule)."""
 
-_unpack_header = HEADER.unpack_from
-_new_tuple = tuple.__new__  # what ``_make`` does, without a call and a check that the format makes needless
-_put_offset = Struct(">q").pack_into
+_unpack_header: Final = HEADER.unpack_from
+_new_tuple: Final = tuple.__new__  # what ``_make`` does, without a call and a check that the format makes needless
+_put_offset: Final = Struct(">q").pack_into
 stamp = Struct(">qii").pack_into
 """``stamp(batch, 0, base_offset, length, leader_epoch)`` gives a batch its place in the log; the length it has already.
 The CRC stays right."""
-_put_crc = Struct(">I").pack_into
-_put_attributes = Struct(">h").pack_into
-_get_length = Struct(">i").unpack_from
+_put_crc: Final = Struct(">I").pack_into
+_put_attributes: Final = Struct(">h").pack_into
+_get_length: Final = Struct(">i").unpack_from
 
 
 class Codec(IntEnum):
@@ -62,7 +62,7 @@ class Codec(IntEnum):
     ZSTD = 4
 
 
-CODEC_MAX = Codec.ZSTD.value
+CODEC_MAX: Final = Codec.ZSTD.value
 
 
 class BatchHeader(NamedTuple):

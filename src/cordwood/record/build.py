@@ -6,7 +6,7 @@ whose settings are about single records (keys, timestamp limits, another codec),
 
 from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
@@ -242,9 +242,9 @@ def encode_varint(number: int) -> bytes:
     return bytes(encoded)
 
 
-_CRC = Struct(">I")
-_ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
-_MINUS_ONE = b"\x01"
-_LENGTHS_MAX = 256
-_LENGTHS = tuple(encode_varint(length) for length in range(_LENGTHS_MAX))
+_CRC: Final = Struct(">I")
+_ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))
+_MINUS_ONE: Final = b"\x01"
+_LENGTHS_MAX: Final = 256
+_LENGTHS: Final = tuple(encode_varint(length) for length in range(_LENGTHS_MAX))
 """Of the keys and values of most records that brokers write themselves."""

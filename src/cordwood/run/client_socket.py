@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from struct import Struct
 from time import monotonic
+from typing import Final
 
 from cordwood.broker.connection import Connection
 from cordwood.errors import ProtocolError
@@ -23,13 +24,15 @@ from cordwood.ports import Chunk, FileSlice, Instant
 from cordwood.run.clock import now
 from cordwood.run.disk import RealFile
 
-SHARED_BYTES = 1 << 20
-BELIEVED_BYTES = 1 << 17  # a claimed length is believed up to here; beyond, the buffer doubles as bytes really arrive
-SLICE_MS = 10  # so long the requests of one client are dealt with before others have their turn
-SMALL_BYTES = 1024  # replies that are copied together at once
-JOINED_BYTES_MAX = 1 << 16  # unsent replies that are copied together rather than sent one by one
+SHARED_BYTES: Final = 1 << 20
+BELIEVED_BYTES: Final = (
+    1 << 17
+)  # a claimed length is believed up to here; beyond, the buffer doubles as bytes really arrive
+SLICE_MS: Final = 10  # so long the requests of one client are dealt with before others have their turn
+SMALL_BYTES: Final = 1024  # replies that are copied together at once
+JOINED_BYTES_MAX: Final = 1 << 16  # unsent replies that are copied together rather than sent one by one
 
-_LENGTH = Struct(">i")
+_LENGTH: Final = Struct(">i")
 
 OnFrame = Callable[["ClientSocket", memoryview, Instant], None]
 OnLost = Callable[["ClientSocket", str, bool], None]
@@ -385,7 +388,7 @@ class ClientSocket:
         self._socket.close()
 
 
-_MSG_MORE = getattr(socket, "MSG_MORE", 0)  # Linux has it
+_MSG_MORE: Final = getattr(socket, "MSG_MORE", 0)  # Linux has it
 
 
 def _claimed(view: memoryview, start: int, end: int) -> int:

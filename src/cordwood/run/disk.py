@@ -17,14 +17,15 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
+from typing import Final
 
 from cordwood.errors import StorageError
 from cordwood.ports import Buffer
 from cordwood.run.descriptors import readers_max
 
-_CLOSED = -1
-_TEMPORARY_SUFFIX = ".tmp"
-_sync_data = getattr(os, "fdatasync", os.fsync)
+_CLOSED: Final = -1
+_TEMPORARY_SUFFIX: Final = ".tmp"
+_sync_data: Final = getattr(os, "fdatasync", os.fsync)
 
 
 class RealFile:

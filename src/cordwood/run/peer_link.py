@@ -4,14 +4,15 @@ import asyncio
 import errno
 import socket
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from cordwood.broker.connection import Connection, Peer
 from cordwood.ids import ConnectionId, LinkId
 from cordwood.ports import Chunk, Instant, LinkLoss
 from cordwood.run.client_socket import ClientSocket, ReceiveBuffers
 
-FRAME_BYTES_MAX = (1 << 31) - 1
-NO_CONNECTION = ConnectionId(0)
+FRAME_BYTES_MAX: Final = (1 << 31) - 1
+NO_CONNECTION: Final = ConnectionId(0)
 
 OnUp = Callable[[LinkId], None]
 OnFrame = Callable[[LinkId, memoryview, Instant], None]

@@ -189,11 +189,13 @@ class _Writer:
             return
         self.flush()
         out, count, before = self.out, self.out.local("count"), self.out.local("before")
-        conditions = [self.differs(field, f"{var}.{field.name}") for _, field in tagged]
-        with out.block(f"if {' or '.join(conditions)}:"):
+        sent = [out.local("sent") for _ in tagged]
+        for (_, field), name in zip(tagged, sent, strict=True):
+            out.line(f"{name} = {self.differs(field, f'{var}.{field.name}')}")
+        with out.block(f"if {' or '.join(sent)}:"):
             out.line(f"{before} = w; {count} = 0; section = []")
-            for (number, field), condition in zip(tagged, conditions, strict=True):
-                with out.block(f"if {condition}:"):
+            for (number, field), name in zip(tagged, sent, strict=True):
+                with out.block(f"if {name}:"):
                     self.tag(number, field, f"{var}.{field.name}", count)
             out.line(f"w = {before}; w(uvarint({count})); w(join(section))")
         out.line("else: w(b'\\0')")
@@ -217,8 +219,14 @@ class _Writer:
         if isinstance(field.type, MessageSpec) and not field.array:
             if self.version in field.null:
                 return "True"
-            default = self.out.constant(f"default_{field.type.name}", field.type.cls(), key=("default", field.type.cls))
-            return f"({value} is not None and {value} != {default})"
+            return f"({value} is not None and ({self.differs_in_a_field(field.type, value)}))"
         if field.default is None:
             return f"{value} is not None"
         return f"{value} != {field.default!r}"
+
+    def differs_in_a_field(self, spec: MessageSpec, value: str) -> str:
+        """The condition under which a struct is not as it is made: each follower's fetch asks it."""
+        if all(isinstance(field.default, (int, str)) for field in spec.fields):
+            return " or ".join(f"{value}.{field.name} != {field.default!r}" for field in spec.fields)
+        default = self.out.constant(f"default_{spec.name}", spec.cls(), key=("default", spec.cls))
+        return f"{value} != {default}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from struct import Struct
 from struct import error as struct_error
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from cordwood.errors import ProtocolError
 from cordwood.ports import Chunk
@@ -21,14 +21,14 @@ from .types import spec_of
 
 M = TypeVar("M")
 
-_read_start = Struct(">hhih").unpack_from
-_START_BYTES = 10
-_SIZE = Struct(">i")
-_SIZE_AND_ID = Struct(">ii")
-_SIZE_AND_ID_AND_NO_TAGS = Struct(">iix")
-_REQUEST_HEAD = Struct(">ihhih")
-_METADATA = 3
-_METADATA_SURPLUS_FROM = 11
+_read_start: Final = Struct(">hhih").unpack_from
+_START_BYTES: Final = 10
+_SIZE: Final = Struct(">i")
+_SIZE_AND_ID: Final = Struct(">ii")
+_SIZE_AND_ID_AND_NO_TAGS: Final = Struct(">iix")
+_REQUEST_HEAD: Final = Struct(">ihhih")
+_METADATA: Final = 3
+_METADATA_SURPLUS_FROM: Final = 11
 
 
 class RequestHead(NamedTuple):

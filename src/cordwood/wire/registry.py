@@ -6,12 +6,12 @@ Being here means that the wire layer can read and write it; whether a broker ser
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from . import messages as m
 from .types import VERSION_MAX, spec_of
 
-API_VERSIONS_KEY = 18
+API_VERSIONS_KEY: Final = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def _by_key(pairs: tuple[tuple[type, type], ...]) -> Mapping[int, Api]:
     return MappingProxyType(apis)
 
 
-APIS = _by_key(
+APIS: Final = _by_key(
     (
         (m.ProduceRequest, m.ProduceResponse),  # 0
         (m.FetchRequest, m.FetchResponse),  # 1
@@ -134,4 +134,4 @@ APIS = _by_key(
         (m.DeleteShareGroupOffsetsRequest, m.DeleteShareGroupOffsetsResponse),  # 92
     )
 )
-API_BY_NAME: Mapping[str, Api] = MappingProxyType({api.name: api for api in APIS.values()})
+API_BY_NAME: Final[Mapping[str, Api]] = MappingProxyType({api.name: api for api in APIS.values()})

@@ -3,26 +3,27 @@
 import struct
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Final
 from uuid import UUID, SafeUUID
 
 from cordwood.errors import ProtocolError
 from cordwood.ports import Buffer, Chunk, FileSlice
 
-UINT32_MAX = 0xFFFFFFFF
-STRING_LENGTH_MAX = 0x7FFF
+UINT32_MAX: Final = 0xFFFFFFFF
+STRING_LENGTH_MAX: Final = 0x7FFF
 
 # In one request: a Fetch of 50,000 partitions of as many topics fits. Some entries take a kilobyte with their answer.
-ENTRIES_MAX = 100_000
+ENTRIES_MAX: Final = 100_000
 
 # Records at least this long travel as a chunk of their own; shorter ones are cheaper to copy than to hand on.
-CHUNK_BYTES_MIN = 16384
+CHUNK_BYTES_MIN: Final = 16384
 
 # Arrays of integers are mostly short (replicas, in-sync replicas): these spare the search for a format.
-SHORT_ARRAY_MAX = 16
+SHORT_ARRAY_MAX: Final = 16
 
 
 # Readers of 0 to 127 bytes.
-SHORT_TEXT = tuple(struct.Struct(f"{length}s").unpack_from for length in range(128))
+SHORT_TEXT: Final = tuple(struct.Struct(f"{length}s").unpack_from for length in range(128))
 
 
 def short_arrays(code: str, method: str) -> tuple[Callable[..., object], ...]:
@@ -44,8 +45,8 @@ def read_uvarint(buf: Buffer, pos: int, first: int) -> tuple[int, int]:
     raise ProtocolError("a varint has more than 32 bits")
 
 
-_BYTES_2 = struct.Struct("BB").pack
-_BYTES_3 = struct.Struct("BBB").pack
+_BYTES_2: Final = struct.Struct("BB").pack
+_BYTES_3: Final = struct.Struct("BBB").pack
 
 
 def uvarint(value: int) -> bytes:
@@ -63,7 +64,7 @@ def uvarint(value: int) -> bytes:
     return _BYTES_2(value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80) + uvarint(value >> 14)
 
 
-SMALL_UVARINTS = tuple(bytes([value]) for value in range(128))
+SMALL_UVARINTS: Final = tuple(bytes([value]) for value in range(128))
 
 
 def read_tag(buf: Buffer, pos: int, previous: int) -> tuple[int, int, int]:
@@ -102,11 +103,11 @@ def pass_tags(buf: Buffer, pos: int, count: int) -> int:
     return pos
 
 
-_set_int = UUID.__dict__["int"].__set__
-_set_is_safe = UUID.__dict__["is_safe"].__set__
-_new = object.__new__
-_int_from_bytes = int.from_bytes
-_UNKNOWN = SafeUUID.unknown
+_set_int: Final = UUID.__dict__["int"].__set__
+_set_is_safe: Final = UUID.__dict__["is_safe"].__set__
+_new: Final = object.__new__
+_int_from_bytes: Final = int.from_bytes
+_UNKNOWN: Final = SafeUUID.unknown
 
 
 @lru_cache(maxsize=4096)

@@ -26,18 +26,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, dataclass, field
 from inspect import get_annotations
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, Union, cast, dataclass_transform, get_args, get_origin, overload
+from typing import Annotated, Any, Final, TypeVar, Union, cast, dataclass_transform, get_args, get_origin, overload
 from uuid import UUID
 
 from cordwood.ports import Chunk
 
 T = TypeVar("T")
 
-VERSION_MAX = 32767
-NO_UUID = UUID(int=0)
+VERSION_MAX: Final = 32767
+NO_UUID: Final = UUID(int=0)
 
 # Authorized operations travel as a bit field; this is "nobody asked".
-OPERATIONS_UNKNOWN = -(2**31)
+OPERATIONS_UNKNOWN: Final = -(2**31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class Scalar:
         return self.size > 0
 
 
-STRING = Scalar("string")
-BYTES = Scalar("bytes")
-RECORDS = Scalar("records")
-UUID_BYTES = Scalar("16s", 16)
-BOOL = Scalar("?", 1)
+STRING: Final = Scalar("string")
+BYTES: Final = Scalar("bytes")
+RECORDS: Final = Scalar("records")
+UUID_BYTES: Final = Scalar("16s", 16)
+BOOL: Final = Scalar("?", 1)
 
 i8 = Annotated[int, Scalar("b", 1)]
 i16 = Annotated[int, Scalar("h", 2)]
@@ -70,8 +70,8 @@ f64 = Annotated[float, Scalar("d", 8)]
 # sent and not read, or from several of these in a row.
 Records = Annotated[Chunk | Sequence[Chunk], RECORDS]
 
-_SCALARS: dict[object, Scalar] = {bool: BOOL, str: STRING, bytes: BYTES, UUID: UUID_BYTES}
-_ZEROS: dict[str, object] = {"?": False, "d": 0.0, "string": "", "bytes": b"", "records": b"", "16s": NO_UUID}
+_SCALARS: Final[dict[object, Scalar]] = {bool: BOOL, str: STRING, bytes: BYTES, UUID: UUID_BYTES}
+_ZEROS: Final[dict[str, object]] = {"?": False, "d": 0.0, "string": "", "bytes": b"", "records": b"", "16s": NO_UUID}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def v(
     return _Options(span(versions), default, tag, None if null is None else span(null), compact)
 
 
-_PLAIN = _Options(span("0+"), MISSING, None, None, True)
+_PLAIN: Final = _Options(span("0+"), MISSING, None, None, True)
 
 
 @overload
@@ -269,7 +269,8 @@ def _compile_init(self: object, **values: object) -> None:
         made_anew = spec.default is list or isinstance(spec.default, MessageSpec)
         constants[f"d_{spec.name}"] = MISSING if made_anew else spec.default
         constants[f"new_{spec.name}"] = spec.fresh_default
-        anew = f" if {spec.name} is not d_{spec.name} else new_{spec.name}()" if made_anew else ""
+        fresh = "[]" if spec.default is list else f"new_{spec.name}()"
+        anew = f" if {spec.name} is not d_{spec.name} else {fresh}" if made_anew else ""
         lines.append(f"    self.{spec.name} = {spec.name}{anew}")
     exec(compile("\n".join(lines), f"<{cls.__name__}.__init__>", "exec"), constants)
     setattr(cls, "__init__", constants["__init__"])  # noqa: B010

@@ -9,7 +9,7 @@ no compression (KAFKA-18659).
 """
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cordwood.broker.connection import Call
 from cordwood.errors import Error
@@ -19,10 +19,10 @@ from cordwood.wire.registry import APIS
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
-PRODUCE = 0
-SOFTWARE_LENGTH_MAX = 80  # it goes into log lines
+PRODUCE: Final = 0
+SOFTWARE_LENGTH_MAX: Final = 80  # it goes into log lines
 
-_SOFTWARE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
+_SOFTWARE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
 def handle(broker: "Broker", call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:

@@ -3,7 +3,7 @@
 - 1: the client makes its member id itself; subscriptions by regular expression.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cordwood.broker.callers import Asking
 from cordwood.broker.connection import Call
@@ -14,7 +14,7 @@ from cordwood.wire.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupH
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
-CONSUMER_GROUP_HEARTBEAT = 68
+CONSUMER_GROUP_HEARTBEAT: Final = 68
 
 
 def handle(broker: "Broker", call: Call, request: ConsumerGroupHeartbeatRequest) -> None:

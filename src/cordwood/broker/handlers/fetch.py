@@ -15,7 +15,7 @@ watermark, before the answer is built, so that the answer has it.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from cordwood.broker.connection import Call
@@ -31,12 +31,14 @@ from cordwood.broker.fetch_sessions import (
 )
 from cordwood.broker.leaders import name_leaders_of_fetch
 from cordwood.broker.read_replicas import nearest_replica
+from cordwood.broker.timers import Timer
 from cordwood.cluster.image import NO_LEADER
 from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.ids import NodeId, TopicId, TopicName
 from cordwood.log.log import Log
 from cordwood.partition.partition import Partition
 from cordwood.partition.truncation import divergence
+from cordwood.ports import Instant
 from cordwood.wire.messages import (
     FetchRequest,
     FetchRequestPartition,
@@ -49,15 +51,15 @@ from cordwood.wire.messages import (
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
-READ_COMMITTED = 1
-ZSTD_SINCE = 10
-FOLLOWERS_SERVE_SINCE = 11
+READ_COMMITTED: Final = 1
+ZSTD_SINCE: Final = 10
+FOLLOWERS_SERVE_SINCE: Final = 11
 
 
-MUST_ANSWER = -1
+MUST_ANSWER: Final = -1
 """In the place of a number of bytes: the reader must hear of this at once."""
 
-PARKED_PER_CONNECTION_MAX = 16
+PARKED_PER_CONNECTION_MAX: Final = 16
 """Clients have one fetch under way, or a few. All that wait are told of every record: more than that do not wait."""
 
 
@@ -80,7 +82,7 @@ def handle(broker: "Broker", call: Call, request: FetchRequest) -> FetchResponse
     at_once = missing_bytes <= 0 or found.must_answer or request.max_wait_ms <= 0 or not reader.partitions
     if at_once or _parked(call) >= PARKED_PER_CONNECTION_MAX:
         return _respond(broker, call, request, reader, found, incremental)
-    _park(broker, call, request, reader, incremental, missing_bytes)
+    Parked(broker, call, request, reader, incremental).wait(missing_bytes)
     return None
 
 
@@ -106,7 +108,7 @@ def _replica(broker: "Broker", request: FetchRequest) -> tuple[NodeId | None, in
     return replica, life
 
 
-_A_CONSUMER = None, -1
+_A_CONSUMER: Final = None, -1
 
 
 def _reader(broker: "Broker", call: Call, request: FetchRequest) -> tuple[Reader, bool]:
@@ -336,35 +338,53 @@ def _refusal(entry: FetchPartition, error: Error) -> FetchResponsePartition:
 # ---------------------------------------------------------------------- waiting
 
 
-def _park(
-    broker: "Broker", call: Call, request: FetchRequest, reader: Reader, incremental: bool, missing_bytes: int
-) -> None:
-    """Wait for what is missing. Whoever watches each partition tells the reader, and the reader counts."""
+class Parked:
+    """A fetch that waits for what is missing. Whoever watches a partition tells the reader, and the reader counts."""
 
-    def stop_waiting() -> None:
-        timer.cancel()
-        broker.ready.pop(waiter, None)
-        waiter.complete = _never  # no more than it holds the waiter: counting references must be enough to free both
-        if reader.waiter is waiter:  # else a later request of the same session waits by now
-            reader.waiter = None
+    __slots__ = ("_broker", "_call", "_incremental", "_reader", "_request", "_timer", "_waiter")
 
-    def complete() -> None:
-        stop_waiting()
+    def __init__(self, broker: "Broker", call: Call, request: FetchRequest, reader: Reader, incremental: bool) -> None:
+        self._broker = broker
+        self._call = call
+        self._request = request
+        self._reader = reader
+        self._incremental = incremental
+        self._waiter: Waiter | None = None
+        self._timer: Timer | None = None
+
+    def wait(self, missing_bytes: int) -> None:
+        broker = self._broker
+        self._reader.waiter = self._waiter = Waiter(missing_bytes, broker.ready, self._complete)
+        for entry in self._reader.partitions.values():
+            entry.watch()
+        self._call.abandon = self._abandon
+        self._timer = broker.timers.at(broker.now.mono_ms + self._request.max_wait_ms, self._time_is_up)
+
+    def _time_is_up(self, _: Instant) -> None:
+        self._complete()
+
+    def _complete(self) -> None:
+        self._stop_waiting()
+        broker, call, request, reader = self._broker, self._call, self._request, self._reader
         call.abandon = None
-        found = _collect(broker, call, request, reader, everything=not incremental)
-        broker.reply(call, _respond(broker, call, request, reader, found, incremental))
+        found = _collect(broker, call, request, reader, everything=not self._incremental)
+        broker.reply(call, _respond(broker, call, request, reader, found, self._incremental))
 
-    def abandon() -> None:
-        stop_waiting()
-        if reader.id == NO_SESSION:
-            reader.close()
+    def _abandon(self) -> None:
+        self._stop_waiting()
+        if self._reader.id == NO_SESSION:
+            self._reader.close()
 
-    waiter = Waiter(missing_bytes, broker.ready, complete)
-    reader.waiter = waiter
-    for entry in reader.partitions.values():
-        entry.watch()
-    call.abandon = abandon
-    timer = broker.timers.at(broker.now.mono_ms + request.max_wait_ms, lambda _: complete())
+    def _stop_waiting(self) -> None:
+        """Let go of all that holds this object: counting references must be enough to free it."""
+        timer, waiter = self._timer, self._waiter
+        assert timer is not None
+        assert waiter is not None
+        timer.cancel()
+        self._broker.ready.pop(waiter, None)
+        waiter.complete = _never
+        if self._reader.waiter is waiter:  # else a later request of the same session waits by now
+            self._reader.waiter = None
 
 
 def _never() -> None:
@@ -433,7 +453,7 @@ def _by_topic(by_id: bool, entries: list[tuple[FetchPartition, FetchResponsePart
     topics: list[FetchResponseTopic] = []
     last: TopicKey | None = None
     for entry, answer in entries:
-        if entry.topic != last:
+        if entry.topic is not last and entry.topic != last:
             last = entry.topic
             topics.append(
                 FetchResponseTopic(topic_id=last) if not isinstance(last, str) else FetchResponseTopic(topic=last)

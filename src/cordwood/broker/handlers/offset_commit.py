@@ -1,6 +1,6 @@
 """OffsetCommit (8), versions 2-10: a group says how far it has read. See ``group/offsets/commit``."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cordwood.broker.connection import Call
 from cordwood.errors import Refused
@@ -10,7 +10,7 @@ from cordwood.wire.messages import OffsetCommitRequest
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
-OFFSET_COMMIT = 8
+OFFSET_COMMIT: Final = 8
 
 
 class Committing:

@@ -10,7 +10,7 @@ client.
 """
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cordwood.broker.acks import Acks, Uncommitted
 from cordwood.broker.connection import EFFORT_MAX, Call
@@ -33,8 +33,9 @@ from cordwood.wire.messages import (
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
-ACKS_NONE, ACKS_ALL = 0, -1
-ZSTD_SINCE = 7
+ACKS_NONE: Final = 0
+ACKS_ALL: Final = -1
+ZSTD_SINCE: Final = 7
 
 
 def handle(broker: "Broker", call: Call, request: ProduceRequest) -> ProduceResponse | None:
@@ -43,7 +44,7 @@ def handle(broker: "Broker", call: Call, request: ProduceRequest) -> ProduceResp
     response = ProduceResponse(
         responses=[_topic(broker, call, request, topic, uncommitted, refused) for topic in request.topic_data]
     )
-    if Error.NOT_LEADER_OR_FOLLOWER in refused:
+    if refused and Error.NOT_LEADER_OR_FOLLOWER in refused:
         name_leaders_of_produce(broker, call, response)
     if uncommitted or request.acks == ACKS_NONE:
         return _wait(broker, call, request, response, uncommitted)
@@ -93,8 +94,11 @@ def _topic(
                 raise _not_here(broker, call, topic, data.index)
             if call.api_version < ZSTD_SINCE:
                 _refuse_zstd(data)
-            append = _append_looking_inside if partition.log.may_look_inside else _append
-            responses.append(append(broker, call, request.acks, partition, data, uncommitted))
+            if partition.log.may_look_inside:
+                answer = _append_looking_inside(broker, call, request.acks, partition, data, uncommitted)
+            else:
+                answer = _append(broker, call, request.acks, partition, data, uncommitted)
+            responses.append(answer)
         except Refused as refusal:
             refused.append(refusal.error)
             responses.append(_refusal(data.index, refusal))
@@ -105,7 +109,7 @@ def _topic(
     return ProduceResponseTopic(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
 
 
-_NOWHERE: dict[int, Partition] = {}
+_NOWHERE: Final[dict[int, Partition]] = {}
 
 
 def _append_looking_inside(

@@ -3,7 +3,7 @@
 - 3: static members (KIP-345); 5: protocol type and name are compared with the group's.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cordwood.broker.callers import Asking
 from cordwood.broker.connection import Call
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 
-SYNC_GROUP = 14
+SYNC_GROUP: Final = 14
 
 
 def handle(broker: "Broker", call: Call, request: SyncGroupRequest) -> None:

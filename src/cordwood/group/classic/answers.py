@@ -6,6 +6,7 @@ member's part, the same end for all.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from cordwood.wire import Encoded, encode
 from cordwood.wire.messages import JoinGroupResponse, SyncGroupResponse
@@ -13,12 +14,12 @@ from cordwood.wire.runtime import uvarint
 
 from .member import Member
 
-JOIN_COMPACT_FROM = 6
-JOIN_INSTANCES_FROM = 5
-SYNC_COMPACT_FROM = 4
-SHORT_BYTES = 2
-LONG_BYTES = 4
-NO_STRING = b"\xff\xff"
+JOIN_COMPACT_FROM: Final = 6
+JOIN_INSTANCES_FROM: Final = 5
+SYNC_COMPACT_FROM: Final = 4
+SHORT_BYTES: Final = 2
+LONG_BYTES: Final = 4
+NO_STRING: Final = b"\xff\xff"
 
 
 class Answers:

@@ -9,6 +9,8 @@ Invariants (``check``): in Stable and Empty the group is what its record says; j
 rebalance, syncs only while it completes one; an empty group has no members, and no other has none for long.
 """
 
+from typing import Final
+
 from cordwood.coordinator.deadlines import Deadlines
 from cordwood.coordinator.state_record import StateRecord
 from cordwood.errors import CorruptData, Error, Refused
@@ -23,16 +25,19 @@ from .roster import Roster
 from .states import FOLLOWING, State
 from .subscribed import CONSUMER_PROTOCOL_TYPE, NOTHING_KNOWN, Subscribed
 
-NO_TIMESTAMP = -1
-PENDING_BYTES = 500
+NO_TIMESTAMP: Final = -1
+PENDING_BYTES: Final = 500
 """What an id takes that was given out, with its deadline."""
 
-GENERATION_MAX = (1 << 31) - 1
+GENERATION_MAX: Final = (1 << 31) - 1
 """After it comes 0."""
 
 # For what every commit asks: to look up a member of an enumeration takes five times as long.
-_DEAD, _EMPTY, _COMPLETING = State.DEAD, State.EMPTY, State.COMPLETING
-_STABLE, _PREPARING = State.STABLE, State.PREPARING
+_DEAD: Final = State.DEAD
+_EMPTY: Final = State.EMPTY
+_COMPLETING: Final = State.COMPLETING
+_STABLE: Final = State.STABLE
+_PREPARING: Final = State.PREPARING
 
 
 class ClassicGroup:

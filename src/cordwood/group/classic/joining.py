@@ -7,6 +7,7 @@ refused join does not leave an empty group behind, and what can be kept of ids a
 """
 
 from functools import partial
+from typing import Final
 
 from cordwood.coordinator.outcome import Caller, Outcome, answer
 from cordwood.errors import Error, Refused
@@ -26,16 +27,16 @@ from .returning import return_as
 from .states import State
 from .turn import Turn, joined_answer, not_joined
 
-NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000
+NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
 """A new member's call is kept so long. It can not say that it lives, and its client may have given up."""
 
-NAME_BYTES_MAX = 1000
+NAME_BYTES_MAX: Final = 1000
 """So much of a client's name goes into its member id, which strings of 32 kB must be able to hold."""
 
-PENDING_MAX = 10_000
+PENDING_MAX: Final = 10_000
 """Ids that were given out and may still come back. The oldest go first; their clients ask again."""
 
-BATCHES_MAX = 16
+BATCHES_MAX: Final = 16
 """So many times as much as one batch holds may the members of a group, and what they say, take: 16 MB by default.
 
 What one protocol says, and the assignments, must fit into a single batch anyway, or no generation can be written.

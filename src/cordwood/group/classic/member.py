@@ -1,12 +1,13 @@
 """A member of a classic group: what it said of itself, what it is assigned, and whether it waits for an answer."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from cordwood.coordinator.outcome import Caller
 from cordwood.group.timers import ClassicSession
 
-MEMBER_BYTES = 2000
-PROTOCOL_BYTES = 200
+MEMBER_BYTES: Final = 2000
+PROTOCOL_BYTES: Final = 200
 
 
 def member_bytes(client_id: str, instance_id: str | None, protocols: dict[str, bytes]) -> int:

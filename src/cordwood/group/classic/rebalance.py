@@ -4,6 +4,8 @@
 generation, and the sync phase begins. Each phase has a deadline, so nobody waits for ever for somebody who is gone.
 """
 
+from typing import Final
+
 from cordwood.coordinator.outcome import Outcome
 from cordwood.errors import Error
 from cordwood.group.state import GroupState
@@ -15,10 +17,10 @@ from .group import ClassicGroup, InitialDelay
 from .states import State
 from .turn import Turn, joined_answer
 
-REST_MS = 500
+REST_MS: Final = 500
 """So long after assignments that could not be written no other generation begins, however soon members join again."""
 
-WAIT_MS_LEAST = 1000
+WAIT_MS_LEAST: Final = 1000
 """How soon to look again whether a static member has come, whose own timeout may be nothing or less."""
 
 

@@ -9,6 +9,7 @@
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import Final
 
 
 class State(Enum):
@@ -21,7 +22,7 @@ class State(Enum):
     DEAD = "Dead"
 
 
-FOLLOWING: Mapping[State, frozenset[State]] = {
+FOLLOWING: Final[Mapping[State, frozenset[State]]] = {
     State.EMPTY: frozenset({State.PREPARING, State.DEAD}),
     State.PREPARING: frozenset({State.COMPLETING, State.EMPTY, State.DEAD}),
     State.COMPLETING: frozenset({State.STABLE, State.PREPARING, State.DEAD}),

@@ -5,13 +5,14 @@ should not expire while somebody wants them. So what they say is looked into, wh
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from cordwood.errors import ProtocolError
 from cordwood.wire import decoder
 from cordwood.wire.messages import ConsumerProtocolSubscription
 
-CONSUMER_PROTOCOL_TYPE = "consumer"
-VERSION_BYTES = 2
+CONSUMER_PROTOCOL_TYPE: Final = "consumer"
+VERSION_BYTES: Final = 2
 
 
 class Subscribed:
@@ -33,7 +34,7 @@ class Subscribed:
         return self._topics
 
 
-NOTHING_KNOWN = Subscribed(None)
+NOTHING_KNOWN: Final = Subscribed(None)
 
 
 def _topics_of(metadata: Sequence[bytes]) -> frozenset[str] | None:

@@ -4,6 +4,7 @@ The assignments are written before anybody hears of them. If they can not be, th
 """
 
 from functools import partial
+from typing import Final
 
 from cordwood.coordinator.outcome import Caller, Gathers, Outcome, answer
 from cordwood.coordinator.state_record import StateRecord
@@ -21,8 +22,8 @@ from .states import State
 from .turn import Turn
 
 # To look up a member of an enumeration takes its time.
-_STABLE = State.STABLE
-_BY_KEY = Gathers.BY_KEY
+_STABLE: Final = State.STABLE
+_BY_KEY: Final = Gathers.BY_KEY
 
 
 def sync(state: GroupState, request: SyncGroupRequest, caller: Caller, now: Instant) -> Outcome:

@@ -11,7 +11,7 @@ members.
 """
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cordwood.coordinator.deadlines import Deadlines
 from cordwood.coordinator.state_record import StateRecord
@@ -26,9 +26,9 @@ from .records import Target, no_group_records
 from .subscriptions import Subscriptions, count
 from .weight import current_bytes, member_bytes, pattern_bytes, target_bytes
 
-PROTOCOL_TYPE = "consumer"
-FIRST_EPOCH = 1
-NO_TARGET: Target = {}
+PROTOCOL_TYPE: Final = "consumer"
+FIRST_EPOCH: Final = 1
+NO_TARGET: Final[Target] = {}
 
 
 class Resolved(NamedTuple):

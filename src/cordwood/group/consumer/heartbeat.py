@@ -12,6 +12,7 @@ takes these steps, each resting on those before it (see ``draft``):
 """
 
 from dataclasses import replace
+from typing import Final
 
 from cordwood.coordinator.outcome import Caller, Gathers, Outcome
 from cordwood.errors import Error, Refused
@@ -37,7 +38,7 @@ from .request import check_request, is_full
 from .steps import advance, assign_if_due, describe, find_room
 from .target import is_due
 
-WAITING_PART = 10
+WAITING_PART: Final = 10
 """Members that wait report so many times as often. Kafka lets them wait like everybody else."""
 
 

@@ -2,6 +2,7 @@
 
 from base64 import urlsafe_b64encode
 from dataclasses import replace
+from typing import Final
 
 from cordwood.errors import Error, Refused
 from cordwood.group.state import GroupState
@@ -13,7 +14,7 @@ from .member import JOINING, LEFT_FOR_A_WHILE, Held, Member
 from .patterns import forget_unused
 from .records import current_record, description_record, no_member_records, target_record
 
-MEMBER_BYTES_LEAST = 100
+MEMBER_BYTES_LEAST: Final = 100
 """What a member's share takes in the batch of a new assignment, with short names and one partition."""
 
 

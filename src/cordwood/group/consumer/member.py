@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from operator import attrgetter
+from typing import Final
 from uuid import UUID
 
 from cordwood.errors import CorruptData
@@ -18,17 +19,17 @@ from cordwood.group.stored import (
     CurrentTopicPartitions,
 )
 
-JOINING = 0
-LEFT = -1
-LEFT_FOR_A_WHILE = -2
+JOINING: Final = 0
+LEFT: Final = -1
+LEFT_FOR_A_WHILE: Final = -2
 """The epoch of a static member that said it would be back within its session timeout."""
 
 Held = Mapping[UUID, Mapping[int, int]]
 """Partitions of topics, each with the epoch since which the member has it. No topic without partitions."""
 
-NOTHING: Held = {}
+NOTHING: Final[Held] = {}
 
-_NUMBER = attrgetter("int")
+_NUMBER: Final = attrgetter("int")
 
 
 class MemberState(IntEnum):

@@ -15,6 +15,7 @@ into account is still to be made.
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 from uuid import UUID
 
 from cordwood.errors import Error, Refused
@@ -22,9 +23,9 @@ from cordwood.errors import Error, Refused
 from .member import Current, Held, MemberState
 from .records import Target
 
-STABLE = MemberState.STABLE
-UNREVOKED = MemberState.UNREVOKED_PARTITIONS
-UNRELEASED = MemberState.UNRELEASED_PARTITIONS
+STABLE: Final = MemberState.STABLE
+UNREVOKED: Final = MemberState.UNREVOKED_PARTITIONS
+UNRELEASED: Final = MemberState.UNRELEASED_PARTITIONS
 
 
 class Step(Enum):
@@ -36,7 +37,7 @@ class Step(Enum):
 
 
 # (state, may it go on?, has it changed its subscription?) -> what is done
-STEPS: Mapping[tuple[MemberState, bool, bool], Step] = {
+STEPS: Final[Mapping[tuple[MemberState, bool, bool], Step]] = {
     (STABLE, False, False): Step.STAY,
     (STABLE, False, True): Step.DROP,
     (STABLE, True, False): Step.ADVANCE,
@@ -50,7 +51,7 @@ STEPS: Mapping[tuple[MemberState, bool, bool], Step] = {
 }
 
 # (must it give something up first?, is something that it shall have not free?) -> the state it is in then
-NEXT_STATES: Mapping[tuple[bool, bool], MemberState] = {
+NEXT_STATES: Final[Mapping[tuple[bool, bool], MemberState]] = {
     (True, False): UNREVOKED,
     (True, True): UNREVOKED,
     (False, True): UNRELEASED,

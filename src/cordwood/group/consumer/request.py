@@ -1,14 +1,16 @@
 """What a ConsumerGroupHeartbeat must and must not say, whatever the group is."""
 
+from typing import Final
+
 from cordwood.errors import Error, Refused
 from cordwood.wire.messages import ConsumerGroupHeartbeatRequest
 
 from .member import JOINING, LEFT, LEFT_FOR_A_WHILE
 
-MEMBER_ID_FROM_CLIENT_VERSION = 1
+MEMBER_ID_FROM_CLIENT_VERSION: Final = 1
 """Since this version a member chooses its id itself; before, it is given one when it joins."""
 
-BLANKS = "".join(map(chr, range(0x21)))
+BLANKS: Final = "".join(map(chr, range(0x21)))
 """What Java trims."""
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from .member import Description
 from .weight import names_bytes
 
-NAMES_MAX = 100_000
+NAMES_MAX: Final = 100_000
 """Names that the members of a group may subscribe to. Members who all want the same count once."""
 
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 from hashlib import blake2b
+from typing import Final
 from uuid import UUID
 
 from cordwood.cluster.image import MetadataImage, TopicInfo
 from cordwood.ids import TopicName
 
-NO_TOPICS_HASH = 0
+NO_TOPICS_HASH: Final = 0
 
 
 def existing(image: MetadataImage, names: Iterable[str]) -> list[TopicInfo]:

@@ -3,18 +3,20 @@
 A partition that a member has is in what it has, and in who has it; one that it shall have is in its target besides.
 """
 
+from typing import Final
+
 from cordwood.group.classic.member import MEMBER_BYTES, PROTOCOL_BYTES
 
 from .member import Current, Description, Held, Member
 from .records import Target
 
-NAME_BYTES = 150
+NAME_BYTES: Final = 150
 """The name of a topic that a member subscribes to, or that a pattern matches, without its letters."""
 
-CHARACTER_BYTES = 4
-TOPIC_BYTES = 500
-HELD_PARTITION_BYTES = 130
-TARGET_PARTITION_BYTES = 70
+CHARACTER_BYTES: Final = 4
+TOPIC_BYTES: Final = 500
+HELD_PARTITION_BYTES: Final = 130
+TARGET_PARTITION_BYTES: Final = 70
 
 
 def member_bytes(member: Member) -> int:

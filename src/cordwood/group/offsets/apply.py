@@ -1,5 +1,7 @@
 """How the records of committed offsets change the state."""
 
+from typing import Final
+
 from cordwood.group.classic import ClassicGroup
 from cordwood.group.committed import CommittedOffset
 from cordwood.group.state import GroupState
@@ -18,4 +20,4 @@ def _apply(state: GroupState, key: OffsetCommitKey, value: CommittedOffset | Non
     state.offsets.put(group_id, topic, partition, value)
 
 
-APPLY: Apply = {OffsetCommitKey: _apply}
+APPLY: Final[Apply] = {OffsetCommitKey: _apply}

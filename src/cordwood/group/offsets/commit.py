@@ -12,6 +12,7 @@ for it. (Kafka 4 has UNKNOWN_SERVER_ERROR, which tells a person nothing.)
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Final
 from uuid import UUID
 
 from cordwood.cluster.image import MetadataImage, TopicInfo
@@ -36,21 +37,21 @@ from cordwood.wire.messages import (
 )
 from cordwood.wire.types import NO_UUID
 
-TOPIC_IDS_SINCE = 10
-NO_ERROR = 0
-REMEMBERED_ANSWERS = 4096
-GROUP_ID_NOT_FOUND_SINCE = 9
-RETENTION_UNCHOSEN = -1
-TIMESTAMP_MAX = (1 << 63) - 1
-RECORD_BYTES_LEAST = 40
+TOPIC_IDS_SINCE: Final = 10
+NO_ERROR: Final = 0
+REMEMBERED_ANSWERS: Final = 4096
+GROUP_ID_NOT_FOUND_SINCE: Final = 9
+RETENTION_UNCHOSEN: Final = -1
+TIMESTAMP_MAX: Final = (1 << 63) - 1
+RECORD_BYTES_LEAST: Final = 40
 """What the record of an offset takes besides the names and the note in it, at the very least."""
 
 
-LOOKED_AT_FROM_BYTES = 4096
+LOOKED_AT_FROM_BYTES: Final = 4096
 """Fewer than these are left to the log to refuse: to know its limit takes longer than to make the records."""
 
-_BY_KEY = Gathers.BY_KEY
-_new = tuple.__new__  # makes a named tuple in a third of the time
+_BY_KEY: Final = Gathers.BY_KEY
+_new: Final = tuple.__new__  # makes a named tuple in a third of the time
 
 
 def commit(state: GroupState, request: OffsetCommitRequest, caller: Caller, now: Instant) -> Outcome:
