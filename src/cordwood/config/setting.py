@@ -276,7 +276,7 @@ C = TypeVar("C")
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting, dataclasses.field))
 def settings(cls: type[C]) -> type[C]:
     """Make a frozen, slotted dataclass of a class whose fields are settings."""
-    return dataclass(frozen=True, slots=True, kw_only=True)(cls)
+    return dataclass(frozen=True, slots=True, kw_only=True, repr=False, match_args=False)(cls)
 
 
 def settings_of(cls: type) -> dict[str, Setting]:

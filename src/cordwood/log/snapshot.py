@@ -9,10 +9,9 @@ from collections.abc import Container, Iterable
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from cordwood.errors import CorruptData
 from cordwood.ports import Disk, Syncable
+from cordwood.record.crc import crc32c
 
 from .checkpoint import WrittenFile, write_unsynced
 from .names import SNAPSHOT, file_name

@@ -12,11 +12,10 @@ from enum import IntEnum
 from struct import Struct
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from cordwood.errors import CorruptData, Error, Refused
 from cordwood.ids import NO_SEQUENCE
 from cordwood.ports import Buffer
+from cordwood.record.crc import crc32c
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = HEADER.size

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from cordwood.errors import CorruptData
 from cordwood.ids import NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP
 from cordwood.ports import Buffer
+from cordwood.record.crc import crc32c
 
 from .batch import (
     ATTRIBUTES_AT,

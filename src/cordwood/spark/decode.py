@@ -13,7 +13,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from crc32c import crc32c
 from numpy.typing import NDArray
 
 from cordwood.errors import CorruptData
@@ -21,6 +20,7 @@ from cordwood.ports import Buffer
 from cordwood.record.batch import CODEC_MASK, CONTROL, TRANSACTIONAL, Codec, header_at
 from cordwood.record.codecs import decompress
 from cordwood.record.control import ControlType, end_marker
+from cordwood.record.crc import crc32c
 
 from . import kernels as k
 from .columns import Builder

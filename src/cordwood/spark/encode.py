@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from crc32c import crc32c
 from numpy.typing import NDArray
 
 from cordwood.errors import ConfigError
@@ -18,6 +17,7 @@ from cordwood.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from cordwood.ports import Buffer
 from cordwood.record.batch import ATTRIBUTES_AT, CRC_AT, HEADER_SIZE, LENGTH_END, Codec, add_to_sequence
 from cordwood.record.codecs import compress
+from cordwood.record.crc import crc32c
 
 from . import kernels_write as k
 from .arrow_schema import HEADERS_TYPE

@@ -15,6 +15,8 @@ from typing import Final
 class State(Enum):
     """The values are the names that Kafka's tools show."""
 
+    __hash__ = object.__hash__  # there is one object for each; the usual way is to hash its name, in Python
+
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
     COMPLETING = "CompletingRebalance"

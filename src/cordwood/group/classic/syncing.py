@@ -23,6 +23,7 @@ from .turn import Turn
 
 # To look up a member of an enumeration takes its time.
 _STABLE: Final = State.STABLE
+_COMPLETING: Final = State.COMPLETING
 _BY_KEY: Final = Gathers.BY_KEY
 
 
@@ -54,7 +55,7 @@ def _sync(
         # Hundreds ask at the same time when a generation is assigned. Their answers gather and leave together: to read
         # all requests first and then write all answers takes half as long as to take turns at the two.
         return Outcome([], [(caller, group.answers.synced(caller.api_version, member.assignment))], None, _BY_KEY)
-    if group.state is not State.COMPLETING:
+    if group.state is not _COMPLETING:
         raise Refused(Error.REBALANCE_IN_PROGRESS)
     turn = Turn(state, group, now)
     _park(turn, member, caller)
@@ -72,7 +73,8 @@ def _check_generation(group: ClassicGroup, request: SyncGroupRequest) -> None:
 
 
 def _park(turn: Turn, member: Member, caller: Caller) -> None:
-    turn.reply(member.syncing, SyncGroupResponse(error_code=Error.REBALANCE_IN_PROGRESS))  # superseded
+    if member.syncing is not None:  # superseded
+        turn.reply(member.syncing, SyncGroupResponse(error_code=Error.REBALANCE_IN_PROGRESS))
     member.syncing = caller
     _has_asked(turn.state, turn.group, member)
 
