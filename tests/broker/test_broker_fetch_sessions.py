@@ -6,7 +6,7 @@ import pytest
 
 from broker.harness import Client, Harness, batch, codes, fetch, read, values_of
 from cordwood.broker.broker import FETCH_SESSION_EVICTION_MS
-from cordwood.broker.fetch_sessions import PARTITIONS_MAX, next_epoch
+from cordwood.broker.fetch_sessions import next_epoch
 from cordwood.errors import Error
 from cordwood.ids import TopicName
 from cordwood.wire.messages import (
@@ -406,8 +406,7 @@ def test_all_sessions_together_remember_so_many_partitions() -> None:
     harness.topic("t", partitions=2)
     client = harness.connect()
     session = Session(client, ("t", 0, 0))
-    harness.checking = False
-    harness.broker.sessions._partitions = PARTITIONS_MAX
+    harness.broker.sessions.partitions_max = 1
     response = client.ask(fetch(("t", 0, 0), session_epoch=0), 12, FetchResponse)
     assert response.session_id == 0
     assert session.next().error_code == Error.NONE

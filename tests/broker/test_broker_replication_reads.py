@@ -1,7 +1,5 @@
 """What readers see of replicas: followers that serve consumers, sessions of followers, deletions, throttles, groups."""
 
-import pytest
-
 from broker.cluster_harness import Cluster, Member
 from broker.harness import Client, batch, codes, fetch, produce, read
 from cordwood.broker.throttle import UNLIMITED, Rate, is_named
@@ -194,9 +192,9 @@ def test_a_lost_session_begins_anew() -> None:
     assert cluster.ends("t") == [(2, 2)] * 2
 
 
-def test_a_leader_without_room_for_a_session_is_followed_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cordwood.broker.fetch_sessions.PARTITIONS_MAX", 0)
+def test_a_leader_without_room_for_a_session_is_followed_without() -> None:
     cluster = Cluster(2)
+    cluster[1].broker.sessions.partitions_max = 0
     cluster.topic("t", [1, 2], [1, 2])
     cluster[1].append("t", b"a")
     cluster.advance(1000)

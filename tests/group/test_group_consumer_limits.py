@@ -3,7 +3,8 @@
 import pytest
 
 from cordwood.errors import Error, Refused
-from cordwood.group.consumer import ConsumerGroup, patterns, subscriptions
+from cordwood.group.consumer import ConsumerGroup, patterns
+from cordwood.group.consumer.subscriptions import NAMES_MAX
 from group.consumer_members import GROUP, TestMember
 from group.group_harness import GroupHarness
 
@@ -28,15 +29,15 @@ def test_members_who_want_the_same_share_the_names() -> None:
     assert first is second
 
 
-def test_names_are_counted_once_for_those_who_want_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cordwood.group.consumer.steps.NAMES_MAX", 4)
+def test_names_are_counted_once_for_those_who_want_the_same() -> None:
     harness = GroupHarness()
+    names = [f"x{number}" for number in range(NAMES_MAX - 2)]
     for name in ("a", "b", "c"):
-        TestMember(harness, name, topics=["x", "y"]).join()
-    TestMember(harness, "d", topics=["x", "z"]).join()
-    assert group_of(harness).subscriptions.name_count == 4
-    assert refused(TestMember(harness, "e", topics=["x"])) is Error.INVALID_REQUEST
-    assert subscriptions.NAMES_MAX >= 10_000
+        TestMember(harness, name, topics=names).join()
+    TestMember(harness, "d", topics=["x1", "z"]).join()
+    assert group_of(harness).subscriptions.name_count == NAMES_MAX
+    assert refused(TestMember(harness, "e", topics=["x1"])) is Error.INVALID_REQUEST
+    assert NAMES_MAX >= 10_000
 
 
 def test_patterns_are_refreshed_a_few_at_a_time_until_all_are() -> None:

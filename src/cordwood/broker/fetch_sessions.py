@@ -167,6 +167,7 @@ class FetchSessions:
 
     def __init__(self, slots: int, eviction_ms: int, entropy: Entropy) -> None:
         self.slots = slots
+        self.partitions_max = PARTITIONS_MAX
         self._eviction_ms = eviction_ms
         self._entropy = entropy
         self._sessions: dict[int, Reader] = {}  # least recently used first
@@ -197,7 +198,7 @@ class FetchSessions:
             self._end_session_of(reader.replica)
         elif self.slots <= 0 or (len(self) >= self.slots and not self._evict(now_ms)):
             return False
-        if self._partitions + len(reader.partitions) > PARTITIONS_MAX:
+        if self._partitions + len(reader.partitions) > self.partitions_max:
             return False
         while (session_id := self._entropy.getrandbits(31)) in self._sessions or session_id == NO_SESSION:
             pass
@@ -218,7 +219,7 @@ class FetchSessions:
         """Take in how many partitions a session has by now. False: all sessions together have too many."""
         self._partitions += len(session.partitions) - session.counted
         session.counted = len(session.partitions)
-        return self._partitions <= PARTITIONS_MAX
+        return self._partitions <= self.partitions_max
 
     def _evict(self, now_ms: int) -> bool:
         oldest = next(session for session in self._sessions.values() if session.replica is None)

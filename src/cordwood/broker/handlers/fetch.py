@@ -366,7 +366,6 @@ class Parked:
     def _complete(self) -> None:
         self._stop_waiting()
         broker, call, request, reader = self._broker, self._call, self._request, self._reader
-        call.abandon = None
         found = _collect(broker, call, request, reader, everything=not self._incremental)
         broker.reply(call, _respond(broker, call, request, reader, found, self._incremental))
 
@@ -381,6 +380,7 @@ class Parked:
         assert timer is not None
         assert waiter is not None
         timer.cancel()
+        self._call.abandon = None
         self._broker.ready.pop(waiter, None)
         waiter.complete = _never
         if self._reader.waiter is waiter:  # else a later request of the same session waits by now
