@@ -35,6 +35,7 @@ class Metric:
 
 
 RATE: Final = Metric("rate", "throughput", "MB/s", 1.1, more_is_better=True)
+CEILING: Final = Metric("ceiling", "throughput beside a broker that costs nothing", "MB/s", inf, more_is_better=True)
 CPU_PER_GB: Final = Metric("cpu_per_gb", "broker CPU", "s/GB", 0.5)
 CPU_PER_REQUEST: Final = Metric("cpu_per_request", "broker CPU", "µs/request", 0.5)
 P50: Final = Metric("p50_ms", "p50", "ms", 1.0)
@@ -51,7 +52,10 @@ LOADED: Final = Metric("loaded", "start until all offsets are there", "s", 5.0, 
 LOADED_RSS: Final = Metric("loaded_rss", "memory (RSS)", "MB", 150.0, absolute=True)
 
 CLUSTER_RATE: Final = Metric("rate", "throughput", "MB/s", 1.2, more_is_better=True)
-CLUSTER_CPU_PER_GB: Final = Metric("cpu_per_gb", "CPU of all brokers", "s/GB", 0.6)
+CLUSTER_CEILING: Final = Metric(
+    "ceiling", "throughput beside a broker that costs nothing", "MB/s", inf, more_is_better=True
+)
+CPU_PER_GB: Final = Metric("cpu_per_gb", "CPU of all brokers", "s/GB", 0.6)
 KEEPER_CPU_PER_GB: Final = Metric("keeper_cpu_per_gb", "the same with ZooKeeper", "s/GB", inf)
 CLUSTER_RSS: Final = Metric("rss", "memory (RSS) of all brokers", "MB", 0.15)
 KEEPER_RSS: Final = Metric("keeper_rss", "the same with ZooKeeper", "MB", inf)

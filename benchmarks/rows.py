@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from .brokers import Broker
+from .ceiling import Ceiling
 from .clients import Clients, LatencyLoad, ProduceLoad, create_topic, delete_topic, end_offsets
-from .metrics import CPU_PER_GB, GB, P50, P99, P999, RATE, Metric
+from .metrics import CEILING, CPU_PER_GB, GB, P50, P99, P999, RATE, Metric
 from .page_reserve import PageReserve
 from .processes import ToolFailedError
 from .scale import Scale
@@ -40,7 +41,7 @@ class ProduceRow:
     title: str
     clients: Clients
     load: ProduceLoad
-    metrics: Sequence[Metric] = (RATE, CPU_PER_GB)
+    metrics: Sequence[Metric] = (RATE, CEILING, CPU_PER_GB)
     _topics: int = field(default=0)
 
     def prepare(self, broker: Broker) -> None:
@@ -52,10 +53,15 @@ class ProduceRow:
         create_topic(broker, topic, partitions=PARTITIONS)
         with PageReserve(round(self.load.total_bytes * STORED_PER_BYTE), broker.written_bytes):
             before = broker.cpu_s()
-            rate = self.clients.produce(broker, topic, self.load)
+            with Ceiling(broker.cpu_s) as ceiling:
+                rate = self.clients.produce(broker, topic, self.load)
             cpu_s = broker.cpu_s() - before
         delete_topic(broker, topic)
-        return {RATE.key: rate, CPU_PER_GB.key: cpu_s * GB / self.load.total_bytes}
+        return {
+            RATE.key: rate,
+            CEILING.key: ceiling.of(rate),
+            CPU_PER_GB.key: cpu_s * GB / self.load.total_bytes,
+        }
 
     def finish(self, broker: Broker) -> None:
         """Nothing is left."""
@@ -72,7 +78,7 @@ class ConsumeRow:
     partitions: int
     passes: int
     consumers: int = 2
-    metrics: Sequence[Metric] = (RATE, CPU_PER_GB)
+    metrics: Sequence[Metric] = (RATE, CEILING, CPU_PER_GB)
 
     def prepare(self, broker: Broker) -> None:
         create_topic(broker, self._topic, partitions=self.partitions)
@@ -83,11 +89,16 @@ class ConsumeRow:
 
     def measure(self, broker: Broker) -> Mapping[str, float]:
         before = broker.cpu_s()
-        rate, size = self.clients.consume(broker, self._topic, passes=self.passes, consumers=self.consumers)
+        with Ceiling(broker.cpu_s) as ceiling:
+            rate, size = self.clients.consume(broker, self._topic, passes=self.passes, consumers=self.consumers)
         cpu_s = broker.cpu_s() - before
         if size != self.load.total_bytes:
             raise ToolFailedError(f"{broker.name}: {size:,} bytes read where {self.load.total_bytes:,} were written")
-        return {RATE.key: rate, CPU_PER_GB.key: cpu_s * GB / (size * self.passes)}
+        return {
+            RATE.key: rate,
+            CEILING.key: ceiling.of(rate),
+            CPU_PER_GB.key: cpu_s * GB / (size * self.passes),
+        }
 
     def finish(self, broker: Broker) -> None:
         delete_topic(broker, self._topic)
