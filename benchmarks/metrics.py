@@ -52,10 +52,7 @@ LOADED: Final = Metric("loaded", "start until all offsets are there", "s", 5.0, 
 LOADED_RSS: Final = Metric("loaded_rss", "memory (RSS)", "MB", 150.0, absolute=True)
 
 CLUSTER_RATE: Final = Metric("rate", "throughput", "MB/s", 1.2, more_is_better=True)
-CLUSTER_CEILING: Final = Metric(
-    "ceiling", "throughput beside a broker that costs nothing", "MB/s", inf, more_is_better=True
-)
-CPU_PER_GB: Final = Metric("cpu_per_gb", "CPU of all brokers", "s/GB", 0.6)
+CLUSTER_CPU_PER_GB: Final = Metric("cpu_per_gb", "CPU of all brokers", "s/GB", 0.6)
 KEEPER_CPU_PER_GB: Final = Metric("keeper_cpu_per_gb", "the same with ZooKeeper", "s/GB", inf)
 CLUSTER_RSS: Final = Metric("rss", "memory (RSS) of all brokers", "MB", 0.15)
 KEEPER_RSS: Final = Metric("keeper_rss", "the same with ZooKeeper", "MB", inf)
