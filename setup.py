@@ -34,7 +34,7 @@ COMPILED = """
     partition/follower partition/partition partition/truncation
     record/batch
     run/client_socket run/clock run/disk run/peer_link run/requests
-    wire/frame wire/runtime
+    wire/client_frame wire/envelope wire/frame wire/runtime
 """
 
 if os.environ.get("CORDWOOD_COMPILE") == "1":

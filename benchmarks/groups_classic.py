@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cordwood.wire import messages as m
-from cordwood.wire import read_response
+from cordwood.wire.client_frame import read_response
 
 from .groups_wires import CLIENT, Wires, body, check, pause, request
 from .raw import RawError

@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID, uuid4
 
 from cordwood.wire import messages as m
-from cordwood.wire import read_response
+from cordwood.wire.client_frame import read_response
 
 from .groups_wires import Wires, check, request
 

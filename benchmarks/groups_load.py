@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from cordwood.wire import messages as m
-from cordwood.wire import read_response
+from cordwood.wire.client_frame import read_response
 
 from .brokers import SIDES, Broker
 from .clients import create_topic

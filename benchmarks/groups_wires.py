@@ -10,8 +10,9 @@ from threading import Event
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-from cordwood.wire import encode, read_response, request_frame
+from cordwood.wire import encode
 from cordwood.wire import messages as m
+from cordwood.wire.client_frame import read_response, request_frame
 
 from .raw import RawError, metadata_frame
 

@@ -18,7 +18,7 @@ from cordwood.run.disk import RealDisk
 from cordwood.sim.node import open_broker
 from cordwood.sim.store import SimStore
 from cordwood.wire import messages as m
-from cordwood.wire import read_response
+from cordwood.wire.client_frame import read_response
 
 from .groups_wires import body, request
 

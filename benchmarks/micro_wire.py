@@ -14,7 +14,9 @@ from uuid import UUID
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
-from cordwood.wire import decoder, encode, encoder, read_request, read_request_head, request_frame, response_frame
+from cordwood.wire import decoder, encode, encoder
+from cordwood.wire.client_frame import request_frame
+from cordwood.wire.frame import read_request, read_request_head, response_frame
 from cordwood.wire.messages import (
     FetchRequest,
     FetchRequestPartition,

@@ -26,7 +26,7 @@ from attacks.group_requests import (
     sync_request,
 )
 from cordwood.errors import Error
-from cordwood.wire.frame import read_response
+from cordwood.wire.client_frame import read_response
 from cordwood.wire.messages import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,

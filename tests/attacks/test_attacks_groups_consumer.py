@@ -23,7 +23,7 @@ from attacks.group_requests import (
 )
 from cordwood.errors import Error
 from cordwood.group.consumer.patterns import PATTERNS_MAX
-from cordwood.wire.frame import read_response
+from cordwood.wire.client_frame import read_response
 from cordwood.wire.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,

@@ -21,7 +21,7 @@ from attacks.group_requests import (
     join_request,
 )
 from cordwood.errors import Error
-from cordwood.wire.frame import read_response
+from cordwood.wire.client_frame import read_response
 from cordwood.wire.messages import (
     ConsumerGroupDescribeRequest,
     DeleteGroupsRequest,

@@ -32,7 +32,7 @@ from cordwood.group.stored import (
 )
 from cordwood.group.stored_offsets import OffsetCommitKey
 from cordwood.record.build import Record, build
-from cordwood.wire.frame import read_response
+from cordwood.wire.client_frame import read_response
 from cordwood.wire.messages import (
     DeleteTopicsRequest,
     DeleteTopicsRequestTopic,

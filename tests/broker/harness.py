@@ -23,7 +23,7 @@ from cordwood.record.build import Record, build, records
 from cordwood.sim.disk import SimDisk
 from cordwood.sim.node import open_broker
 from cordwood.sim.store import SimStore
-from cordwood.wire.frame import api_of, read_correlation_id, read_response, request_frame
+from cordwood.wire.client_frame import read_correlation_id, read_response, request_frame
 from cordwood.wire.messages import (
     CreateTopicsRequest,
     CreateTopicsRequestConfig,
@@ -39,6 +39,7 @@ from cordwood.wire.messages import (
     ProduceResponse,
     ProduceResponsePartition,
 )
+from cordwood.wire.registry import api_of
 
 R = TypeVar("R")
 

@@ -19,7 +19,7 @@ from cordwood.group.machine import GroupMachine
 from cordwood.group.state import GroupState
 from cordwood.ids import NodeId, TopicId, TopicName
 from cordwood.ports import Instant
-from cordwood.wire import Encoded
+from cordwood.wire.frame import Encoded
 
 R = TypeVar("R")
 Stored = tuple[bytes, bytes | None]

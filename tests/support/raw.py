@@ -7,7 +7,8 @@ from struct import Struct
 from types import TracebackType
 from typing import Self, TypeVar
 
-from cordwood.wire.frame import api_of, read_correlation_id, read_response, request_frame
+from cordwood.wire.client_frame import read_correlation_id, read_response, request_frame
+from cordwood.wire.registry import api_of
 
 R = TypeVar("R")
 

@@ -6,19 +6,9 @@ from hypothesis import strategies as st
 
 from cordwood.errors import ProtocolError
 from cordwood.ports import Chunk, FileSlice
-from cordwood.wire import (
-    APIS,
-    Api,
-    Encoded,
-    decoder,
-    encode,
-    read_correlation_id,
-    read_request,
-    read_request_head,
-    read_response,
-    request_frame,
-    response_frame,
-)
+from cordwood.wire import decoder, encode
+from cordwood.wire.client_frame import read_correlation_id, read_response, request_frame
+from cordwood.wire.frame import Encoded, read_request, read_request_head, response_frame
 from cordwood.wire.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -29,6 +19,7 @@ from cordwood.wire.messages import (
     ResponseHeader,
     SaslHandshakeRequest,
 )
+from cordwood.wire.registry import APIS, Api
 
 EVERY_API = pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
 

@@ -6,7 +6,9 @@ from uuid import UUID
 import pytest
 
 from cordwood.ports import Buffer, Chunk, FileSlice
-from cordwood.wire import Records, decode, encode, encoder, read_response, response_frame
+from cordwood.wire import Records, decode, encode, encoder
+from cordwood.wire.client_frame import read_response
+from cordwood.wire.frame import response_frame
 from cordwood.wire.messages import (
     FetchResponse,
     FetchResponsePartition,

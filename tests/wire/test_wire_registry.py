@@ -1,6 +1,6 @@
 """The APIs, held against the list of Apache Kafka 4.3: key, name, versions, the first flexible version."""
 
-from cordwood.wire import API_BY_NAME, APIS, Api
+from cordwood.wire.registry import API_BY_NAME, APIS, Api
 
 KAFKA = """
 0 Produce 3-13 9

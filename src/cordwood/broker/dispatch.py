@@ -9,7 +9,8 @@ from cordwood.broker.handlers import HANDLERS, Handler
 from cordwood.broker.handlers.api_versions import PRODUCE, unsupported_version
 from cordwood.errors import ProtocolError
 from cordwood.wire.frame import RequestHead, read_request_head, request_reader
-from cordwood.wire.registry import API_VERSIONS_KEY, APIS
+from cordwood.wire.registry import APIS
+from cordwood.wire.types import API_VERSIONS_KEY
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker

@@ -21,7 +21,8 @@ from cordwood.effects import Dial, HangUp, Transmit
 from cordwood.errors import ProtocolError
 from cordwood.ids import LinkId, NodeId
 from cordwood.ports import Instant, LinkLoss
-from cordwood.wire.frame import api_of, read_correlation_id, read_response, request_frame
+from cordwood.wire.client_frame import read_correlation_id, read_response, request_frame
+from cordwood.wire.registry import api_of
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker

@@ -4,6 +4,9 @@ It speaks with Apache Kafka from 2.8 on and with this project's broker. There is
 thread; each process makes its own from ``RawSettings``, which can be sent anywhere. A change of leaders, a lost
 connection, a broker that is away for a while: all that is waited for, up to ``RawSettings.timeout_ms``.
 
+Processes that Spark starts to plan a query ask for topics and offsets, and the query waits until they have loaded what
+they need. So what only some clients do is imported when it is first done.
+
 ::
 
     with RawClient(RawSettings("127.0.0.1:9092")) as client:
@@ -13,22 +16,16 @@ connection, a broker that is away for a while: all that is waited for, up to ``R
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from cordwood.ports import Buffer
-from cordwood.wire.messages import (
-    DescribeLogDirsRequest,
-    DescribeLogDirsRequestTopic,
-    DescribeLogDirsResponse,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
+from cordwood.wire.messages.produce_fetch import (
     ListOffsetsRequest,
     ListOffsetsRequestPartition,
     ListOffsetsRequestTopic,
     ListOffsetsResponse,
 )
 
-from . import raw_configs, raw_group
 from .raw_cluster import Cluster, PartitionMeta, TopicMeta, raise_for
 from .raw_errors import (
     AuthenticationFailed,
@@ -39,9 +36,12 @@ from .raw_errors import (
     Unavailable,
     UnknownTopic,
 )
-from .raw_fetch import WAIT_MS, Fetched, Wanted, fetch_once, fetch_range
-from .raw_produce import Producing, Publisher
-from .raw_settings import READ_COMMITTED, READ_UNCOMMITTED, RawSettings, Security
+from .raw_settings import READ_COMMITTED, READ_UNCOMMITTED, WAIT_MS, RawSettings, Security
+
+if TYPE_CHECKING:
+    from .raw_fetch import Fetched
+    from .raw_log_dirs import LogDir
+    from .raw_produce import Publisher
 
 __all__ = [
     "EARLIEST",
@@ -49,13 +49,10 @@ __all__ = [
     "READ_COMMITTED",
     "READ_UNCOMMITTED",
     "AuthenticationFailed",
-    "Fetched",
     "FoundOffset",
-    "LogDir",
     "OffsetOutOfRange",
     "Partition",
     "PartitionMeta",
-    "Publisher",
     "RawClient",
     "RawError",
     "RawSettings",
@@ -81,13 +78,6 @@ class FoundOffset(NamedTuple):
 
     offset: int
     timestamp: int
-
-
-class LogDir(NamedTuple):
-    """Where the leader of a partition keeps it: ``path`` is one of the broker's log directories, on its machine."""
-
-    node_id: int
-    path: str
 
 
 class RawClient:
@@ -173,7 +163,7 @@ class RawClient:
         max_bytes: int | None = None,
         isolation: int = READ_UNCOMMITTED,
         wait_ms: int = WAIT_MS,
-    ) -> Fetched:
+    ) -> "Fetched":
         """Whole batches from *offset* on, at least one if there is any within *wait_ms*.
 
         The records are valid until the client is used again.
@@ -182,6 +172,8 @@ class RawClient:
             OffsetOutOfRange: the partition does not have this offset.
             UnknownTopic: there is no such partition.
         """
+        from .raw_fetch import Wanted, fetch_once
+
         wanted = Wanted(topic, partition, isolation)
         limit = max_bytes or self.settings.fetch_bytes
         return self._cluster.retrying(
@@ -198,11 +190,13 @@ class RawClient:
         *,
         max_bytes: int | None = None,
         isolation: int = READ_UNCOMMITTED,
-    ) -> Iterator[Fetched]:
+    ) -> "Iterator[Fetched]":
         """As ``fetch``, for all there is from *start* up to *end*, with the next request always under way.
 
         *end* is not after the partition's readable end. Each answer is valid until the next one is asked for.
         """
+        from .raw_fetch import Wanted, fetch_range
+
         wanted = Wanted(topic, partition, isolation)
         return fetch_range(self._cluster, wanted, start, end, max_bytes=max_bytes or self.settings.fetch_bytes)
 
@@ -214,49 +208,48 @@ class RawClient:
         One request for each leader. Batches without a producer id may be stored twice if a connection breaks. For
         those with one, -1 stands for an offset that the broker does not remember: the batch was stored before.
         """
+        from .raw_produce import Producing
+
         limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
         producing = Producing(self._cluster, topic, batches, acks=acks, timeout_ms=limit_ms)
         return self._cluster.retrying(f"{topic} can not be written to", producing.attempt)
 
-    def publisher(self, topic: str, *, acks: int = -1, timeout_ms: int | None = None, under_way: int = 4) -> Publisher:
+    def publisher(
+        self, topic: str, *, acks: int = -1, timeout_ms: int | None = None, under_way: int = 4
+    ) -> "Publisher":
         """Many batches, several requests at a time. Until its ``flush`` returns, the client is the publisher's."""
+        from .raw_produce import Publisher
+
         limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
         return Publisher(self._cluster, topic, acks=acks, timeout_ms=limit_ms, under_way=under_way)
 
     def init_producer_id(self) -> tuple[int, int]:
         """A producer id of one's own, and its epoch."""
+        from . import raw_produce
 
-        def attempt() -> tuple[int, int]:
-            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
-            answer = self._cluster.any_connection().ask(request, InitProducerIdResponse)
-            raise_for("no producer id was given", answer.error_code)
-            return answer.producer_id, answer.producer_epoch
+        return self._cluster.retrying("no producer id was given", lambda: raw_produce.producer_id(self._cluster))
 
-        return self._cluster.retrying("no producer id was given", attempt)
-
-    def log_dirs(self, partitions: Iterable[Partition]) -> dict[Partition, LogDir]:
+    def log_dirs(self, partitions: Iterable[Partition]) -> "dict[Partition, LogDir]":
         """Where the leaders keep these partitions. One that does not tell, or may not, is left out."""
+        from . import raw_log_dirs
+
         wanted = list(partitions)
-
-        def attempt() -> dict[Partition, LogDir]:
-            leaders = self._cluster.by_leader(wanted)
-            requests: dict[int, object] = {node: _log_dirs_request(here) for node, here in leaders.items()}
-            answers = self._cluster.ask_each(requests, DescribeLogDirsResponse)
-            found: dict[Partition, LogDir] = {}
-            for node, answer in answers.items():
-                found.update(_log_dirs(node, answer))
-            return {partition: found[partition] for partition in wanted if partition in found}
-
-        return self._cluster.retrying("the log directories can not be read", attempt)
+        return self._cluster.retrying(
+            "the log directories can not be read", lambda: raw_log_dirs.log_dirs(self._cluster, wanted)
+        )
 
     def topic_settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
         """The values of these settings for each topic, such as ``cleanup.policy``."""
+        from . import raw_configs
+
         return self._cluster.retrying(
             "the topics' settings can not be read", lambda: raw_configs.topic_settings(self._cluster, topics, names)
         )
 
     def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
         """Commit a group's offsets from outside; it must have no members that commit."""
+        from . import raw_group
+
         if offsets:
             self._cluster.retrying(
                 f"group {group} can not commit", lambda: raw_group.commit(self._cluster, group, offsets)
@@ -264,6 +257,8 @@ class RawClient:
 
     def committed(self, group: str) -> dict[Partition, int]:
         """What a group has committed; empty if there is no such group."""
+        from . import raw_group
+
         what = f"the offsets of group {group} can not be read"
         return self._cluster.retrying(what, lambda: raw_group.committed(self._cluster, group))
 
@@ -281,23 +276,3 @@ def _take_offsets(answer: ListOffsetsResponse, found: dict[Partition, FoundOffse
                 found[name] = FoundOffset(part.offset, part.timestamp)
     if trouble is not None:
         raise trouble
-
-
-def _log_dirs_request(partitions: Iterable[Partition]) -> DescribeLogDirsRequest:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        topics.setdefault(topic, []).append(partition)
-    return DescribeLogDirsRequest(
-        topics=[DescribeLogDirsRequestTopic(topic=topic, partitions=numbers) for topic, numbers in topics.items()]
-    )
-
-
-def _log_dirs(node: int, answer: DescribeLogDirsResponse) -> dict[Partition, LogDir]:
-    return {
-        (topic.name, part.partition_index): LogDir(node, directory.log_dir)
-        for directory in answer.results
-        if not directory.error_code and directory.log_dir
-        for topic in directory.topics
-        for part in topic.partitions
-        if not part.is_future_key
-    }

@@ -7,13 +7,18 @@ up. Then the error names the last reason.
 import time
 from collections.abc import Callable, Iterable, Sequence
 from threading import Event
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from uuid import UUID
 
 from cordwood.errors import Error, ProtocolError
-from cordwood.wire.messages import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
+from cordwood.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 
-from .raw_connection import Address, Connection, tls_context
+from .raw_connection import Address, Connection
 from .raw_errors import (
     ConnectionLost,
     RawError,
@@ -23,7 +28,10 @@ from .raw_errors import (
     UnknownTopic,
     error_of,
 )
-from .raw_settings import RawSettings, addresses
+from .raw_settings import RawSettings, Security, addresses
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 T = TypeVar("T")
 
@@ -87,7 +95,7 @@ class Cluster:
 
     def __init__(self, settings: RawSettings) -> None:
         self.settings = settings
-        self._tls = tls_context(settings.security)
+        self._tls = _tls_context(settings.security)
         self._bootstrap: Sequence[Address] = addresses(settings.bootstrap)
         self._brokers: dict[int, Address] = {}
         self._connections: dict[Address, Connection] = {}
@@ -236,6 +244,14 @@ class Cluster:
                 if connection.pending:
                     connection.close()
             raise
+
+
+def _tls_context(security: Security) -> "SSLContext | None":
+    if not security.uses_tls:
+        return None
+    from .raw_tls import tls_context
+
+    return tls_context(security)
 
 
 def raise_for(what: str, code: int, message: str | None = None, *, topic: tuple[str, int] | None = None) -> None:

@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 
 from cordwood.errors import Error
-from cordwood.wire.messages import DescribeConfigsRequest, DescribeConfigsRequestResource, DescribeConfigsResponse
+from cordwood.wire.messages.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsRequestResource,
+    DescribeConfigsResponse,
+)
 
 from .raw_cluster import Cluster, raise_for
 from .raw_errors import UnknownTopic, error_of

@@ -8,31 +8,23 @@ Answers lie in a buffer that is used again: what points into it (the records of 
 ``receive``.
 """
 
-import secrets
 import socket
-import ssl
 from collections import deque
 from struct import Struct
 from types import TracebackType
-from typing import NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from cordwood.errors import Error, ProtocolError
 from cordwood.ports import Chunk
-from cordwood.wire.frame import read_correlation_id, read_response, request_frame
-from cordwood.wire.messages import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-    SaslHandshakeRequest,
-    SaslHandshakeResponse,
-)
-from cordwood.wire.registry import API_VERSIONS_KEY, APIS
+from cordwood.wire.client_frame import read_correlation_id, read_response, request_frame
+from cordwood.wire.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 from cordwood.wire.types import spec_of
 
 from .raw_errors import AuthenticationFailed, ConnectionLost, RequestRefused, error_of
-from .raw_sasl import Scram, plain
-from .raw_settings import RawSettings, Security
+from .raw_settings import RawSettings
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 R = TypeVar("R")
 
@@ -61,7 +53,7 @@ class Connection:
         ProtocolError: the other side does not speak Kafka's protocol.
     """
 
-    def __init__(self, address: Address, settings: RawSettings, *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, address: Address, settings: RawSettings, *, tls: "SSLContext | None" = None) -> None:
         self.address = address
         self._settings = settings
         self._buffer = bytearray(_BUFFER_MIN)
@@ -76,7 +68,9 @@ class Connection:
         try:
             self._agree()
             if settings.security.uses_sasl:
-                self._authenticate(settings.security)
+                from .raw_login import log_in  # with it come the messages of a theme that others do without
+
+                log_in(self, settings.security)
         except BaseException:
             self.close()
             raise
@@ -89,17 +83,17 @@ class Connection:
 
     def version(self, request: type, *, at_most: int | None = None) -> int:
         """The newest version of a request that both sides speak."""
-        key = spec_of(request).key
-        assert key is not None, "requests have keys"
-        api = APIS[key]
-        theirs = self._versions.get(api.key, range(0))
-        stop = min(api.versions.stop, theirs.stop, api.versions.stop if at_most is None else at_most + 1)
-        if stop <= max(api.versions.start, theirs.start):
+        spec = spec_of(request)
+        assert spec.key is not None, "requests have keys"
+        ours, theirs = spec.versions, self._versions.get(spec.key, range(0))
+        stop = min(ours.stop, theirs.stop, ours.stop if at_most is None else at_most + 1)
+        if stop <= max(ours.start, theirs.start):
+            name = spec.name.removesuffix("Request")
             raise RequestRefused(
-                f"the broker at {shown(self.address)} does not speak {api.name} as this client does",
+                f"the broker at {shown(self.address)} does not speak {name} as this client does",
                 Error.UNSUPPORTED_VERSION,
-                f"it has versions {_range_text(theirs)}, this client {_range_text(api.versions)}; Apache Kafka 2.8 or "
-                "newer is needed",
+                f"it has versions {_range_text(theirs)}, this client {_range_text(ours)}; Apache Kafka 2.8 or newer is "
+                "needed",
             )
         return stop - 1
 
@@ -205,7 +199,7 @@ class Connection:
 
     def _agree(self) -> None:
         """Find out which versions the broker speaks. One that is too old for ours says so in version 0."""
-        newest = APIS[API_VERSIONS_KEY].versions.stop - 1
+        newest = spec_of(ApiVersionsRequest).versions.stop - 1
         answer = self._ask_versions(min(newest, 3))
         if answer.error_code == Error.UNSUPPORTED_VERSION:
             answer = self._ask_versions(0)
@@ -227,44 +221,8 @@ class Connection:
             version = 0  # the answer to a version that the broker does not know is always in this one
         return read_response(ApiVersionsResponse, version, frame)
 
-    def _authenticate(self, security: Security) -> None:
-        handshake = self.ask(SaslHandshakeRequest(mechanism=security.mechanism), SaslHandshakeResponse, version=1)
-        if handshake.error_code:
-            offered = ", ".join(handshake.mechanisms[:10]) or "none"
-            raise AuthenticationFailed(
-                f"the broker at {shown(self.address)} does not take {security.mechanism}; it offers {offered}"
-            )
-        if security.mechanism == "PLAIN":
-            self._sasl_step(plain(security.username, security.password))
-            return
-        scram = Scram(security.mechanism, security.username, security.password, secrets.token_hex(16))
-        scram.verify(self._sasl_step(scram.final(self._sasl_step(scram.first))))
 
-    def _sasl_step(self, data: bytes) -> bytes:
-        answer = self.ask(SaslAuthenticateRequest(auth_bytes=data), SaslAuthenticateResponse)
-        if answer.error_code:
-            raise AuthenticationFailed(
-                f"the broker at {shown(self.address)} refused user {self._settings.security.username}: "
-                f"{(answer.error_message or error_of(answer.error_code).name)[:300]}"
-            )
-        return bytes(answer.auth_bytes)
-
-
-def tls_context(security: Security) -> ssl.SSLContext | None:
-    """What TLS connections need, made once for all of them; None without TLS."""
-    if not security.uses_tls:
-        return None
-    try:
-        context = ssl.create_default_context(cafile=security.ca_file, cadata=security.ca_text)
-        if security.certificate_file is not None:
-            context.load_cert_chain(security.certificate_file, security.key_file, security.key_password)
-    except (OSError, ssl.SSLError) as error:
-        raise AuthenticationFailed(f"the certificates can not be used: {error}; they must be PEM files") from error
-    context.check_hostname = security.check_host
-    return context
-
-
-def _connected(address: Address, settings: RawSettings, tls: ssl.SSLContext | None) -> socket.socket:
+def _connected(address: Address, settings: RawSettings, tls: "SSLContext | None") -> socket.socket:
     assert (tls is not None) == settings.security.uses_tls
     try:
         plain_socket = socket.create_connection(address, settings.connect_timeout_ms / 1000)
@@ -272,15 +230,24 @@ def _connected(address: Address, settings: RawSettings, tls: ssl.SSLContext | No
         raise lost(address, error) from error
     try:
         plain_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connected = plain_socket if tls is None else tls.wrap_socket(plain_socket, server_hostname=address[0])
+        connected = plain_socket if tls is None else _encrypted(plain_socket, address, tls)
         connected.settimeout(settings.request_timeout_ms / 1000)
-    except ssl.SSLCertVerificationError as error:
+    except AuthenticationFailed:
         plain_socket.close()
-        raise AuthenticationFailed(f"the certificate of {shown(address)} is not trusted: {error}") from error
+        raise
     except OSError as error:
         plain_socket.close()
         raise lost(address, error) from error
     return connected
+
+
+def _encrypted(plain_socket: socket.socket, address: Address, tls: "SSLContext") -> socket.socket:
+    from ssl import SSLCertVerificationError  # loaded with the context, and only then
+
+    try:
+        return tls.wrap_socket(plain_socket, server_hostname=address[0])
+    except SSLCertVerificationError as error:
+        raise AuthenticationFailed(f"the certificate of {shown(address)} is not trusted: {error}") from error
 
 
 def lost(address: Address, error: OSError) -> ConnectionLost:

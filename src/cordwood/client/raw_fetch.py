@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from cordwood.errors import CorruptData, Error, ProtocolError
 from cordwood.record.batch import HEADER_SIZE, LENGTH_END, MAGIC
-from cordwood.wire.messages import (
+from cordwood.wire.messages.produce_fetch import (
     FetchRequest,
     FetchRequestPartition,
     FetchRequestTopic,
@@ -21,11 +21,10 @@ from cordwood.wire.messages import (
 from .raw_cluster import Cluster, Patience, raise_for
 from .raw_connection import Connection
 from .raw_errors import ConnectionLost, OffsetOutOfRange, Retry, UnknownTopic
-from .raw_settings import READ_COMMITTED
+from .raw_settings import READ_COMMITTED, WAIT_MS
 
 BY_NAME_MAX = 12
 """Up to this version topics go by their names, later ones by their ids."""
-WAIT_MS = 500
 EMPTY_ANSWERS_MAX = 2
 """So many empty answers in a row, before the end of the partition, mean that there is nothing: compaction took it."""
 _FETCH_BYTES_MIN = 64 * 1024

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 
 from cordwood.errors import Error, ProtocolError
-from cordwood.wire.messages import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
+from cordwood.wire.messages.groups import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
@@ -14,6 +12,7 @@ from cordwood.wire.messages import (
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
 )
+from cordwood.wire.messages.metadata import FindCoordinatorRequest, FindCoordinatorResponse
 
 from .raw_cluster import Cluster, raise_for
 from .raw_connection import Connection

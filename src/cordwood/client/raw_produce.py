@@ -11,13 +11,14 @@ from contextlib import suppress
 from cordwood.errors import Error, ProtocolError
 from cordwood.ports import Buffer
 from cordwood.record.batch import ATTRIBUTES_AT, CRC_AT, checksum
-from cordwood.wire.messages import (
+from cordwood.wire.messages.produce_fetch import (
     ProduceRequest,
     ProduceRequestPartition,
     ProduceRequestTopic,
     ProduceResponse,
     ProduceResponsePartition,
 )
+from cordwood.wire.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 
 from .raw_cluster import Cluster, raise_for
 from .raw_connection import Connection
@@ -27,6 +28,14 @@ BY_NAME_MAX = 12
 _PRODUCER_AT, _SEQUENCE_END = 43, 57
 ALREADY_THERE = -1
 """The base offset of a batch that was stored before, so long ago that the broker has forgotten where."""
+
+
+def producer_id(cluster: Cluster) -> tuple[int, int]:
+    """A new producer id and its epoch. Not retried."""
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
+    answer = cluster.any_connection().ask(request, InitProducerIdResponse)
+    raise_for("no producer id was given", answer.error_code)
+    return answer.producer_id, answer.producer_epoch
 
 
 class Producing:

@@ -21,6 +21,9 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 
+WAIT_MS = 500
+"""How long a broker may wait for records that are not there yet before it answers a Fetch."""
+
 _JAAS_MODULES = ("plain.PlainLoginModule", "scram.ScramLoginModule")
 _JAAS_OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""")
 

@@ -12,7 +12,8 @@ from cordwood.sim.clock import SimClock
 from cordwood.sim.history import History
 from cordwood.sim.network import BROKER, Address, Frames, Link, Network
 from cordwood.sim.trace import Trace
-from cordwood.wire.frame import api_of, read_correlation_id, read_response, request_frame
+from cordwood.wire.client_frame import read_correlation_id, read_response, request_frame
+from cordwood.wire.registry import api_of
 
 TIMEOUT_MS = 1_500
 RECONNECT_MAX_MS = 200

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cordwood.client.raw import Publisher, RawClient, RawError, RequestRefused
+from cordwood.client.raw import RawClient, RawError, RequestRefused
+from cordwood.client.raw_produce import Publisher
 from cordwood.errors import Error
 
 from .encode import BATCH_BYTES, Encoder, Rows, Sealer, Unsealed

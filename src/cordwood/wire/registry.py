@@ -9,9 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from . import messages as m
-from .types import VERSION_MAX, spec_of
-
-API_VERSIONS_KEY: Final = 18
+from .types import API_VERSIONS_KEY, VERSION_MAX, spec_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +133,12 @@ APIS: Final = _by_key(
     )
 )
 API_BY_NAME: Final[Mapping[str, Api]] = MappingProxyType({api.name: api for api in APIS.values()})
+
+
+def api_of(message: object) -> Api:
+    """The API of a request."""
+    key = spec_of(type(message)).key
+    assert key is not None
+    api = APIS[key]
+    assert isinstance(message, api.request)
+    return api

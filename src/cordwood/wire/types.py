@@ -34,6 +34,7 @@ from cordwood.ports import Chunk
 T = TypeVar("T")
 
 VERSION_MAX: Final = 32767
+API_VERSIONS_KEY: Final = 18
 NO_UUID: Final = UUID(int=0)
 
 # Authorized operations travel as a bit field; this is "nobody asked".

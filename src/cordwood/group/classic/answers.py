@@ -8,7 +8,8 @@ member's part, the same end for all.
 from collections.abc import Iterable
 from typing import Final
 
-from cordwood.wire import Encoded, encode
+from cordwood.wire import encode
+from cordwood.wire.frame import Encoded
 from cordwood.wire.messages import JoinGroupResponse, SyncGroupResponse
 from cordwood.wire.runtime import uvarint
 

@@ -7,7 +7,7 @@ from cordwood.errors import Error
 from cordwood.group.state import GroupState
 from cordwood.group.timers import ClassicSession, JoinPhase, PendingMember, SyncPhase
 from cordwood.ports import Instant
-from cordwood.wire import Encoded
+from cordwood.wire.frame import Encoded
 from cordwood.wire.messages import JoinGroupResponse, SyncGroupResponse
 
 from .group import ClassicGroup

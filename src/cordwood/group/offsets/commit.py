@@ -26,7 +26,8 @@ from cordwood.group.state import GroupState
 from cordwood.group.stored_offsets import OffsetCommitKey
 from cordwood.ids import TopicId, TopicName
 from cordwood.ports import Instant
-from cordwood.wire import Encoded, encode
+from cordwood.wire import encode
+from cordwood.wire.frame import Encoded
 from cordwood.wire.messages import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

@@ -13,8 +13,9 @@ from cordwood.ids import TopicName, TopicPartition
 from cordwood.ports import FileSlice
 from cordwood.sim.client import TIMEOUT_MS, InFlight, Surroundings
 from cordwood.sim.network import Address, Frames
-from cordwood.wire.frame import api_of, read_correlation_id, read_response, request_frame
+from cordwood.wire.client_frame import read_correlation_id, read_response, request_frame
 from cordwood.wire.messages import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from cordwood.wire.registry import api_of
 
 R = TypeVar("R")
 Answer = Callable[[R | None], None]

@@ -1,0 +1,18 @@
+"""TLS for the raw client: apart from the rest, since clients without it need not load it."""
+
+import ssl
+
+from .raw_errors import AuthenticationFailed
+from .raw_settings import Security
+
+
+def tls_context(security: Security) -> ssl.SSLContext:
+    """What TLS connections need, made once for all of them."""
+    try:
+        context = ssl.create_default_context(cafile=security.ca_file, cadata=security.ca_text)
+        if security.certificate_file is not None:
+            context.load_cert_chain(security.certificate_file, security.key_file, security.key_password)
+    except (OSError, ssl.SSLError) as error:
+        raise AuthenticationFailed(f"the certificates can not be used: {error}; they must be PEM files") from error
+    context.check_hostname = security.check_host
+    return context
