@@ -1,5 +1,6 @@
 """Stream reading: what Spark asks of a streaming query, and what it sends to the tasks."""
 
+import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -37,6 +38,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _running(self) -> "StreamQuery":
         if self._query is None:
+            # Spark has loaded all of PySpark into a process for this query alone. None of that will be garbage, and
+            # whoever looks for some while we load the rest would go through it again and again.
+            gc.freeze()
             from .stream_query import StreamQuery  # one process asks, others are only sent the reader
 
             self._query = StreamQuery(self._options, self._clock)
