@@ -1,8 +1,8 @@
 """One blocking connection to one broker: TLS and SASL if asked for, versions agreed on, frames out and in.
 
 Nothing that the other side claims is believed: an answer's size has a limit, its buffer grows with what has really come
-(a claim of a gigabyte costs nothing), its correlation id must be that of the oldest open question, and the wire layer
-checks the rest. Whatever breaks the order of questions and answers closes the connection.
+(a claim of a gigabyte costs no more than an answer to a Fetch), its correlation id must be that of the oldest open
+question, and the wire layer checks the rest. Whatever breaks the order of questions and answers closes the connection.
 
 Answers lie in a buffer that is used again: what points into it (the records of a Fetch) is valid until the next
 ``receive``.
@@ -21,7 +21,7 @@ from cordwood.wire.messages.metadata import ApiVersionsRequest, ApiVersionsRespo
 from cordwood.wire.types import spec_of
 
 from .raw_errors import AuthenticationFailed, ConnectionLost, RequestRefused, error_of
-from .raw_settings import RawSettings
+from .raw_settings import FETCH_BYTES, RawSettings
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -32,6 +32,9 @@ Address = tuple[str, int]
 
 _LENGTH = Struct(">i")
 _BUFFER_MIN = 256 * 1024
+_BUFFER_LARGE = FETCH_BYTES + 64 * 1024
+"""What does not fit into the first buffer is the answer to a Fetch, as a rule, and fits into this one. Growing to that
+by and by would have the system hand out the memory page by page, several times over."""
 _JOINED_MAX = 64 * 1024
 _SMALL_RESPONSE_MAX = 1024 * 1024
 """Before anybody is authenticated, answers are short."""
@@ -170,8 +173,8 @@ class Connection:
             )
         start = 0
         while start < length:
-            # No more is reserved than has come already: the claimed length may be a lie.
-            end = min(length, max(len(self._buffer), 2 * start))
+            # No more is reserved than a Fetch needs, or than has come already: the claimed length may be a lie.
+            end = min(length, max(len(self._buffer), _BUFFER_LARGE, 2 * start))
             self._grow(end)
             self._receive_into(start, end)
             start = end
@@ -179,7 +182,7 @@ class Connection:
 
     def _grow(self, size: int) -> None:
         if size > len(self._buffer):
-            larger = bytearray(size)
+            larger = bytearray(max(size, _BUFFER_LARGE))
             larger[: len(self._buffer)] = self._buffer
             self._buffer = larger  # views of the old one live on with what they show
 

@@ -21,6 +21,8 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 
+FETCH_BYTES = 4 * 1024 * 1024
+"""Larger answers take more memory, and time before the first of them is there, and gain nothing."""
 WAIT_MS = 500
 """How long a broker may wait for records that are not there yet before it answers a Fetch."""
 
@@ -81,7 +83,7 @@ class RawSettings:
     retry_backoff_ms: int = 100
     isolation: int = READ_UNCOMMITTED
     """What ``offsets`` takes for the end of a partition: 0 the high watermark, 1 the last stable offset."""
-    fetch_bytes: int = 8 * 1024 * 1024
+    fetch_bytes: int = FETCH_BYTES
     """How much one Fetch asks for."""
     response_bytes_max: int = 1024 * 1024 * 1024
     """Larger answers are not believed. Only a batch of that size could ask for one."""
