@@ -20,8 +20,9 @@ from cordwood.wire.messages import (
     MetadataResponseTopic,
     ProduceRequest,
     ProduceRequestTopic,
+    ProduceResponsePartition,
 )
-from cordwood.wire.types import NO_UUID, MessageSpec, i32, message, span, spec_of, v
+from cordwood.wire.types import NO_UUID, MessageSpec, i32, maker, message, span, spec_of, v
 from wire.builders import MESSAGES
 
 
@@ -50,6 +51,17 @@ def test_defaults_that_can_change_are_not_shared() -> None:
     one, other = ConsumerGroupDescribeResponseMember(), ConsumerGroupDescribeResponseMember()
     assert one.assignment is not other.assignment
     assert one.assignment == other.assignment
+
+
+def test_what_a_maker_makes_is_what_the_class_makes() -> None:
+    for name in messages.__all__:
+        cls = getattr(messages, name)
+        assert maker(cls)() == cls()
+    make = maker(ProduceResponsePartition)
+    assert make(index=3, base_offset=9) == ProduceResponsePartition(index=3, base_offset=9)
+    assert make().record_errors is not make().record_errors
+    with pytest.raises(TypeError, match="partition"):
+        make(partition=3)  # type: ignore[call-arg]
 
 
 def test_a_field_that_the_version_lacks_has_its_default() -> None:

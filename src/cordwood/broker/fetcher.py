@@ -27,6 +27,7 @@ from cordwood.wire.messages import (
     FetchResponse,
     FetchResponsePartition,
 )
+from cordwood.wire.types import maker
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
@@ -37,6 +38,8 @@ EPOCH_MAX: Final = (1 << 31) - 1
 FIRST_REST_MS: Final = 20
 THROTTLED_REST_MS: Final = 1000
 ASKED_MAX: Final = 2
+
+_wanted_partition: Final = maker(FetchRequestPartition)
 
 PartitionKey = tuple[TopicId, int]
 
@@ -167,7 +170,7 @@ class Fetcher:
             followed.in_session = True
             self._forgotten.pop(followed.key, None)  # of what is both named and forgotten the leader forgets
             followed.told_epoch = partition.leader_epoch
-            wanted = FetchRequestPartition(
+            wanted = _wanted_partition(
                 partition=partition.name.partition,
                 current_leader_epoch=partition.leader_epoch,
                 fetch_offset=log.end_offset,

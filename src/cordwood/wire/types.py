@@ -261,21 +261,45 @@ def _as_dataclass_field(spec: FieldSpec) -> Field[object]:
     return cast(Field[object], field(default=spec.default))
 
 
+def maker(cls: type[T]) -> type[T]:
+    """To be called like *cls* itself, for what is made ten thousand times a second: it takes half the time.
+
+    A class is called through three layers of the interpreter, with its arguments in a dict; a function is not.
+    """
+    lines, constants = _assignments(cls)
+    constants |= {"new": object.__new__, "cls": cls}
+    return cast(type[T], _function(cls, "make", ["self = new(cls)", *lines, "return self"], constants))
+
+
 def _compile_init(self: object, **values: object) -> None:
     """The ``__init__`` of a class until it is first called."""
     cls = type(self)
-    lines = ["def __init__(self, *, " + ", ".join(f"{spec.name}=d_{spec.name}" for spec in spec_of(cls).fields) + "):"]
-    constants: dict[str, Any] = {}
+    made = _function(cls, "__init__", *_assignments(cls))
+    setattr(cls, "__init__", made)  # noqa: B010
+    made(self, **values)
+
+
+def _assignments(cls: type) -> tuple[list[str], dict[str, object]]:
+    """The lines that give each field its value or its default, and the constants that they name."""
+    lines: list[str] = []
+    constants: dict[str, object] = {}
     for spec in spec_of(cls).fields:
         made_anew = spec.default is list or isinstance(spec.default, MessageSpec)
         constants[f"d_{spec.name}"] = MISSING if made_anew else spec.default
         constants[f"new_{spec.name}"] = spec.fresh_default
         fresh = "[]" if spec.default is list else f"new_{spec.name}()"
         anew = f" if {spec.name} is not d_{spec.name} else {fresh}" if made_anew else ""
-        lines.append(f"    self.{spec.name} = {spec.name}{anew}")
-    exec(compile("\n".join(lines), f"<{cls.__name__}.__init__>", "exec"), constants)
-    setattr(cls, "__init__", constants["__init__"])  # noqa: B010
-    constants["__init__"](self, **values)
+        lines.append(f"self.{spec.name} = {spec.name}{anew}")
+    return lines, constants
+
+
+def _function(cls: type, name: str, lines: list[str], constants: dict[str, Any]) -> Callable[..., object]:
+    """A function of the class's fields, all by name; ``__init__`` is given the object as well."""
+    first = "self, *, " if name == "__init__" else "*, "
+    head = f"def {name}({first}{', '.join(f'{spec.name}=d_{spec.name}' for spec in spec_of(cls).fields)}):"
+    text = "\n    ".join([head, *(lines or ["pass"])])
+    exec(compile(text, f"<{cls.__name__}.{name}>", "exec"), constants)
+    return cast(Callable[..., object], constants[name])
 
 
 def _values(self: object) -> tuple[object, ...]:

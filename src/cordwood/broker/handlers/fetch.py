@@ -47,6 +47,7 @@ from cordwood.wire.messages import (
     FetchResponsePartition,
     FetchResponseTopic,
 )
+from cordwood.wire.types import maker
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
 READ_COMMITTED: Final = 1
 ZSTD_SINCE: Final = 10
 FOLLOWERS_SERVE_SINCE: Final = 11
+
+_response_partition: Final = maker(FetchResponsePartition)
 
 
 MUST_ANSWER: Final = -1
@@ -226,7 +229,7 @@ def _look(
         local.check_reader(entry.leader_epoch)
     isolation_level = request.isolation_level
     log = local.log
-    answer = FetchResponsePartition(
+    answer = _response_partition(
         partition_index=entry.index,
         high_watermark=local.high_watermark,
         last_stable_offset=local.high_watermark,
@@ -290,7 +293,7 @@ def _look_as_leader(
         entry.told = False
         in_sync = broker.replication.in_sync
         in_sync.fetched(local, replica, offset, entry.start_offset, epoch=entry.reader.life, eligible=eligible)
-    answer = FetchResponsePartition(
+    answer = _response_partition(
         partition_index=entry.index,
         high_watermark=local.high_watermark,
         last_stable_offset=local.high_watermark,

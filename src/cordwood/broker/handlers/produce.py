@@ -29,6 +29,7 @@ from cordwood.wire.messages import (
     ProduceResponseRecordError,
     ProduceResponseTopic,
 )
+from cordwood.wire.types import maker
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
@@ -37,11 +38,15 @@ ACKS_NONE: Final = 0
 ACKS_ALL: Final = -1
 ZSTD_SINCE: Final = 7
 
+_response: Final = maker(ProduceResponse)
+_response_topic: Final = maker(ProduceResponseTopic)
+_response_partition: Final = maker(ProduceResponsePartition)
+
 
 def handle(broker: "Broker", call: Call, request: ProduceRequest) -> ProduceResponse | None:
     uncommitted: list[Uncommitted] = []
     refused: list[Error] = []
-    response = ProduceResponse(
+    response = _response(
         responses=[_topic(broker, call, request, topic, uncommitted, refused) for topic in request.topic_data]
     )
     if refused and Error.NOT_LEADER_OR_FOLLOWER in refused:
@@ -106,7 +111,7 @@ def _topic(
             broker.logger.error("a batch could not be written: %s", error)
             broker.replication.could_not_write(local[data.index])
             responses.append(_refusal(data.index, Refused(Error.KAFKA_STORAGE_ERROR, str(error))))
-    return ProduceResponseTopic(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
+    return _response_topic(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
 
 
 _NOWHERE: Final[dict[int, Partition]] = {}
@@ -146,7 +151,7 @@ def _append(
     if partition.internal:
         raise Refused(Error.INVALID_TOPIC, "Clients may not write to an internal topic.")
     result = partition.append(batch, required_acks=acks, now=broker.now)
-    answer = ProduceResponsePartition(
+    answer = _response_partition(
         index=data.index,
         base_offset=result.first_offset,
         log_append_time_ms=result.log_append_time_ms,

@@ -25,6 +25,7 @@ from cordwood.wire.messages import (
     ConsumerGroupHeartbeatResponseAssignment,
     ConsumerGroupHeartbeatResponseTopic,
 )
+from cordwood.wire.types import maker
 
 from . import migration
 from .draft import Draft, DraftAhead
@@ -37,6 +38,8 @@ from .reconcile import Owned
 from .request import check_request, is_full
 from .steps import advance, assign_if_due, describe, find_room
 from .target import is_due
+
+_made_response: Final = maker(ConsumerGroupHeartbeatResponse)
 
 WAITING_PART: Final = 10
 """Members that wait report so many times as often. Kafka lets them wait like everybody else."""
@@ -157,7 +160,7 @@ def _response(state: GroupState, group: ConsumerGroup, member: Member, now: Inst
     """Whoever is answered is alive."""
     settings = state.settings_of(group.id)
     state.deadlines.set(SessionTimeout(group.id, member.id), now.mono_ms + settings.consumer_session_timeout_ms)
-    return ConsumerGroupHeartbeatResponse(
+    return _made_response(
         member_id=member.id,
         member_epoch=member.current.epoch,
         heartbeat_interval_ms=_interval_ms(group, member, settings.consumer_heartbeat_interval_ms),

@@ -18,6 +18,7 @@ from cordwood.group.stored import (
     ConsumerGroupMemberMetadataValue,
     CurrentTopicPartitions,
 )
+from cordwood.wire.types import maker
 
 JOINING: Final = 0
 LEFT: Final = -1
@@ -30,6 +31,8 @@ Held = Mapping[UUID, Mapping[int, int]]
 NOTHING: Final[Held] = {}
 
 _NUMBER: Final = attrgetter("int")
+_stored_current: Final = maker(ConsumerGroupCurrentMemberAssignmentValue)
+_stored_partitions: Final = maker(CurrentTopicPartitions)
 
 
 class MemberState(IntEnum):
@@ -115,7 +118,7 @@ class Current:
         )
 
     def as_record(self) -> ConsumerGroupCurrentMemberAssignmentValue:
-        return ConsumerGroupCurrentMemberAssignmentValue(
+        return _stored_current(
             member_epoch=self.epoch,
             previous_member_epoch=self.previous_epoch,
             state=self.state,
@@ -170,5 +173,5 @@ def _as_stored(held: Held) -> list[CurrentTopicPartitions]:
     for topic_id in in_order(held):
         partitions = sorted(held[topic_id])
         epochs = [held[topic_id][partition] for partition in partitions]
-        stored.append(CurrentTopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=epochs))
+        stored.append(_stored_partitions(topic_id=topic_id, partitions=partitions, assignment_epochs=epochs))
     return stored

@@ -1,6 +1,7 @@
 """The records of a consumer group, as Kafka writes them. What is gone has a key and no value."""
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 from uuid import UUID
 
 from cordwood.coordinator.state_record import StateRecord
@@ -17,11 +18,14 @@ from cordwood.group.stored import (
     ConsumerGroupTargetAssignmentMetadataValue,
     TargetTopicPartitions,
 )
+from cordwood.wire.types import maker
 
 from .member import Current, Description, in_order
 
 Target = Mapping[UUID, frozenset[int]]
 """What a member shall have: partitions of topics. No topic without partitions."""
+
+_current_key: Final = maker(ConsumerGroupCurrentMemberAssignmentKey)
 
 
 def description_record(group_id: str, member_id: str, description: Description | None) -> StateRecord:
@@ -30,7 +34,7 @@ def description_record(group_id: str, member_id: str, description: Description |
 
 
 def current_record(group_id: str, member_id: str, current: Current | None) -> StateRecord:
-    key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
+    key = _current_key(group_id=group_id, member_id=member_id)
     return StateRecord(key, None if current is None else current.as_record())
 
 
