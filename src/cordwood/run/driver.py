@@ -38,6 +38,7 @@ from cordwood.ports import Disk, LinkLoss, MetadataChange, MetadataStore, Node, 
 from cordwood.run.client_socket import ClientSocket, ReceiveBuffers
 from cordwood.run.clock import now
 from cordwood.run.descriptors import descriptors
+from cordwood.run.lease import Lease
 from cordwood.run.peer_link import PeerLink
 from cordwood.run.requests import Requests
 
@@ -213,7 +214,9 @@ class Driver:
     def _tick(self) -> None:
         self._timer = None
         self._requests.timer_ms = NEVER
-        self._act(self._broker.tick, now())
+        moment = now()
+        self._requests.look_at_lease(moment)
+        self._act(self._broker.tick, moment)
 
     def metadata_changed(self, changes: Sequence[MetadataChange]) -> None:
         """A store that others share tells of a change, theirs or this broker's own."""
@@ -225,8 +228,14 @@ class Driver:
     def session_changed(self, state: SessionState) -> None:
         self._act(self._broker.session_changed, state, now())
 
+    def trust(self, lease: Lease) -> None:
+        """From now on nothing is done once *lease* is over, as if its session were still there."""
+        self._requests.lease = lease
+
     def _lingered(self) -> None:
-        self._act(self._broker.lingered, now())
+        moment = now()
+        self._requests.look_at_lease(moment)
+        self._act(self._broker.lingered, moment)
 
     # ------------------------------------------------------------------ effects
 

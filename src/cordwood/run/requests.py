@@ -12,12 +12,23 @@ from cordwood.effects import Effect, Send
 from cordwood.ids import ConnectionId
 from cordwood.ports import Instant
 from cordwood.run.client_socket import ClientSocket
+from cordwood.run.lease import Lease
 
 
 class Requests:
     """The sockets of all clients, and the broker that they ask."""
 
-    __slots__ = ("_broker", "_execute_other", "_fail", "_set_timer", "_timers", "clients", "is_over", "timer_ms")
+    __slots__ = (
+        "_broker",
+        "_execute_other",
+        "_fail",
+        "_set_timer",
+        "_timers",
+        "clients",
+        "is_over",
+        "lease",
+        "timer_ms",
+    )
 
     def __init__(
         self,
@@ -37,16 +48,25 @@ class Requests:
         """When the broker will be told the time."""
         self.is_over = False
         """A bug was met: the broker hears of nothing any more."""
+        self.lease: Lease | None = None
+        """None for a broker that has its metadata to itself."""
 
     def received(self, client: ClientSocket, frame: memoryview, moment: Instant) -> None:
         if self.is_over:
             return
+        self.look_at_lease(moment)
         try:
             effects = self._broker.received(client.connection, frame, moment)
         except Exception as error:
             self._fail(error)
             return
         self.execute(effects)
+
+    def look_at_lease(self, moment: Instant) -> None:
+        """Before the broker does anything that others might take for a leader's word."""
+        lease = self.lease
+        if lease is not None and moment.mono_ms >= lease.due_ms:
+            lease.look(moment.mono_ms)
 
     def execute(self, effects: list[Effect]) -> None:
         for effect in effects:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cordwood.config import BrokerConfig
 from cordwood.errors import ConfigError, StorageError
 from cordwood.ports import MetadataChange, Node, SessionState
+from cordwood.run.lease import Lease
 
 if TYPE_CHECKING:
     from cordwood.run.driver import Driver
@@ -26,6 +27,7 @@ class StoreEvents:
         """
         self._loop = asyncio.get_running_loop()
         self._driver: Driver | None = None
+        self._lease = Lease(lambda: self.store.certain_until_s, self._lease_ended)
         try:
             self.store = _connect(config, self, logger)
         except StorageError as error:
@@ -34,6 +36,7 @@ class StoreEvents:
     def begin(self, driver: "Driver") -> None:
         """From now on *driver* is told of everything."""
         self._driver = driver
+        driver.trust(self._lease)
         self.store.begin()
 
     def changed(self, changes: Sequence[MetadataChange]) -> None:
@@ -43,7 +46,20 @@ class StoreEvents:
         self._tell(lambda driver: driver.metadata_reloaded(nodes))
 
     def session_changed(self, state: SessionState) -> None:
-        self._tell(lambda driver: driver.session_changed(state))
+        self._tell(lambda driver: self._session_changed(driver, state))
+
+    def _session_changed(self, driver: "Driver", state: SessionState) -> None:
+        if state is SessionState.ALIVE:
+            self._lease.renew()
+        elif state is SessionState.LOST:
+            self._lease.rest()
+        driver.session_changed(state)
+
+    def _lease_ended(self) -> None:
+        """The driver has found it out before the store's thread did, which must not think otherwise afterwards."""
+        assert self._driver is not None
+        self._driver.session_changed(SessionState.LOST)
+        self.store.give_up_session()
 
     def _tell(self, event: "Callable[[Driver], None]") -> None:
         self._loop.call_soon_threadsafe(self._now, event)

@@ -152,6 +152,14 @@ class ZooKeeperStore:
         """Until when, on the monotonic clock, ZooKeeper holds our session as far as we know. Any thread may ask."""
         return self._session.certain_until_s
 
+    def give_up_session(self) -> None:
+        """Somebody has acted as if it were lost. It is, then, whatever ZooKeeper says next."""
+        self._tasks.put(self._give_up_session)
+
+    def _give_up_session(self) -> None:
+        if self._session.state is not SessionState.LOST:
+            self._session.lose("this process did nothing for longer than the session lasts")
+
     @property
     def session_timeout_ms(self) -> int:
         """What ZooKeeper has granted."""
