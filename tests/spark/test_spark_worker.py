@@ -42,4 +42,4 @@ def test_every_task_says_that_it_has_arrived(monkeypatch: pytest.MonkeyPatch) ->
 def test_processes_that_run_no_task_are_left_alone() -> None:
     before = gc.get_freeze_count()
     worker.arrive()
-    assert gc.get_freeze_count() == before
+    assert gc.get_freeze_count() <= before  # what others have frozen may have been freed
