@@ -37,10 +37,9 @@ class Lease:
 
     def look(self, now_ms: int) -> None:
         """The lease may be over: then this is said before anything else happens."""
-        end_s = self._certain_until_s()
-        end_ms = NEVER if isinf(end_s) and end_s > 0 else 0 if isinf(end_s) else int(end_s * 1000)
+        end_ms = self._certain_until_s() * 1000
         if now_ms < end_ms:
-            self.due_ms = end_ms
+            self.due_ms = NEVER if isinf(end_ms) else int(end_ms)
         else:
             self.rest()
             self._ended()
