@@ -70,7 +70,8 @@ public final class BenchClient {
     /** Reads every consumers-th partition, in step with the other consumers; returns the bytes of one pass. */
     private static long consumeShare(
             String bootstrap, String topic, int passes, int share, int consumers, CyclicBarrier together) throws Exception {
-        try (KafkaConsumer<byte[], byte[]> consumer = consumer(bootstrap, "500")) {
+        // No fetch waits at the broker: one sent at the end of a pass would hold up the next pass by half a second.
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(bootstrap, "0")) {
             List<TopicPartition> partitions = partitions(consumer, topic).stream()
                 .filter(partition -> partition.partition() % consumers == share)
                 .toList();

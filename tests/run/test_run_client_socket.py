@@ -1,9 +1,11 @@
 """The buffers of a client's socket: whatever way its bytes arrive, every frame comes out once, whole and in order."""
 
 import asyncio
+import os
 import socket
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Self
 
 import pytest
@@ -12,8 +14,9 @@ from hypothesis import strategies as st
 
 from cordwood.broker.connection import Call, Connection, Peer
 from cordwood.ids import ConnectionId
-from cordwood.ports import Instant
-from cordwood.run.client_socket import BELIEVED_BYTES, ClientSocket, ReceiveBuffers
+from cordwood.ports import FileSlice, Instant
+from cordwood.run.client_socket import BELIEVED_BYTES, LONG_BYTES, ClientSocket, ReceiveBuffers
+from cordwood.run.disk import RealFile
 from cordwood.run.loop import new_event_loop
 from support.raw import framed
 from support.waiting import eventually
@@ -246,3 +249,29 @@ def test_an_idle_connection_holds_no_buffer(loop: asyncio.AbstractEventLoop) -> 
         server.feed(framed(b"x" * 500_000)[100_000:])
         server.settle(1)
         assert server.client._own is None
+
+
+@pytest.mark.skipif(not hasattr(socket, "MSG_MORE"), reason="elsewhere the header always leaves first")
+@pytest.mark.parametrize(("size", "is_told_early"), [(LONG_BYTES - 1, False), (LONG_BYTES, True)])
+def test_the_header_of_a_long_answer_leaves_before_its_file(
+    loop: asyncio.AbstractEventLoop,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    size: int,
+    is_told_early: bool,
+) -> None:
+    (tmp_path / "segment").write_bytes(bytes(size))
+    file = RealFile(str(tmp_path / "segment"), create=False, root=str(tmp_path))
+    seen: list[int] = []
+    sendfile = os.sendfile
+
+    with Server(loop) as server:
+
+        def watched(out: int, source: int, offset: int, count: int) -> int:
+            seen.append(server.drain())
+            return sendfile(out, source, offset, count)
+
+        monkeypatch.setattr(os, "sendfile", watched)
+        server.client.send([b"header", FileSlice(file, 0, size)])
+    file.close()
+    assert seen[0] == (len(b"header") if is_told_early else 0)

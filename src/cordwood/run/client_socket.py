@@ -31,6 +31,7 @@ BELIEVED_BYTES: Final = (
 SLICE_MS: Final = 10  # so long the requests of one client are dealt with before others have their turn
 SMALL_BYTES: Final = 1024  # replies that are copied together at once
 JOINED_BYTES_MAX: Final = 1 << 16  # unsent replies that are copied together rather than sent one by one
+LONG_BYTES: Final = 1 << 18  # a client that waits for so much is told early
 
 _LENGTH: Final = Struct(">i")
 
@@ -351,8 +352,10 @@ class ClientSocket:
                 # The file is shorter than the reply says: only a bug or a hand on our files does that.
                 raise OSError("a segment file ended before its slice")
             return sent
-        # More is coming: without the hint the client would be woken for the header alone.
-        return self._send(chunk, _MSG_MORE if len(self._unsent) > 1 else 0)
+        # More is coming: without the hint the client would be woken for the header alone. Before something long it
+        # may well be: it reads how much will come, and makes room, while we hand the rest to the kernel.
+        unsent = self._unsent
+        return self._send(chunk, _MSG_MORE if len(unsent) > 1 and len(unsent[1]) < LONG_BYTES else 0)
 
     def _wait_writable(self) -> None:
         if not self._writing and not self.closing:
