@@ -137,7 +137,8 @@ def _lines(path: Path) -> list[str]:
 
 
 def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version(), "kafka": peer.KAFKA_VERSION, "java": peer.java_version()}
+    python = f"{platform.python_version()}, built {platform.python_build()[1]} with {platform.python_compiler()}"
+    versions = {"python": python, "kafka": peer.KAFKA_VERSION, "java": peer.java_version()}
     for package in PACKAGES:
         try:
             versions[package] = version(package)
