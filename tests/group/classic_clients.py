@@ -29,7 +29,6 @@ from group.consumer_members import GROUP, Partitions
 from group.group_harness import Asker, GroupHarness
 
 VERSION = pack(">h", 3)
-PROTOCOL = "range"
 
 
 @dataclass(slots=True)
@@ -46,6 +45,7 @@ class ClassicClient:
     syncing: Asker | None = None
     session_timeout_ms: int = 10_000
     rebalance_timeout_ms: int = 20_000
+    assignor: str = "range"
 
     # ------------------------------------------------------------------ requests
 
@@ -64,7 +64,7 @@ class ClassicClient:
             member_id=self.id,
             group_instance_id=self.instance_id,
             protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name=PROTOCOL, metadata=VERSION + encode(said, 3))],
+            protocols=[JoinGroupRequestProtocol(name=self.assignor, metadata=VERSION + encode(said, 3))],
         )
         return self.harness.call(routing.join, request, 9)
 
@@ -75,7 +75,7 @@ class ClassicClient:
             member_id=self.id,
             group_instance_id=self.instance_id,
             protocol_type="consumer",
-            protocol_name=PROTOCOL,
+            protocol_name=self.assignor,
             assignments=[
                 SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
                 for member_id, assignment in (assignments or {}).items()

@@ -5,8 +5,9 @@ import pytest
 from cordwood.errors import Error, Refused
 from cordwood.group.classic import ClassicGroup
 from cordwood.group.consumer import ConsumerGroup
+from cordwood.group.consumer.embedded import decode_assignment
 from cordwood.wire.messages import JoinGroupResponse
-from group.classic_clients import ClassicClient, assignment, decoded, error_of
+from group.classic_clients import ClassicClient, decoded, error_of
 from group.consumer_members import GROUP, TestMember, group_of, refused
 from group.group_harness import GroupHarness
 
@@ -17,8 +18,8 @@ def new_harness(policy: str = "bidirectional", **settings: object) -> GroupHarne
     return harness
 
 
-def joined(harness: GroupHarness, instance_id: str | None = None) -> ClassicClient:
-    client = ClassicClient(harness, instance_id=instance_id)
+def joined(harness: GroupHarness, instance_id: str | None = None, assignor: str = "range") -> ClassicClient:
+    client = ClassicClient(harness, instance_id=instance_id, assignor=assignor)
     client.step()
     harness.advance(0)  # a classic group waits for more members, if only for no time at all
     if client.joining is not None:
@@ -175,16 +176,33 @@ def test_a_group_of_too_many_members_does_not_change() -> None:
     assert refusal.value.error is Error.GROUP_ID_NOT_FOUND
 
 
-def test_members_with_an_assignor_of_their_own_keep_their_group() -> None:
-    harness = new_harness()
-    client = joined(harness)
+def add_user_data(harness: GroupHarness, client: ClassicClient) -> None:
+    """As if the leader of the group had assigned what it did with something of its assignor's own."""
     group = harness.state.groups[GROUP]
     assert isinstance(group, ClassicGroup)
-    with_user_data = assignment({})[:-4] + b"\x00\x00\x00\x01x"
-    group.roster.members[client.id].assignment = with_user_data
+    member = group.roster.members[client.id]
+    member.assignment = member.assignment[:-4] + b"\x00\x00\x00\x04\x00\x00\x00\x01"
+    assert decode_assignment(member.assignment).user_data == b"\x00\x00\x00\x01"
+
+
+def test_members_with_an_assignor_of_their_own_keep_their_group() -> None:
+    harness = new_harness()
+    add_user_data(harness, joined(harness, assignor="ours"))
     with pytest.raises(Refused) as refusal:
         TestMember(harness, "k").join()
     assert refusal.value.error is Error.GROUP_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize("assignor", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+def test_what_a_client_adds_for_an_assignor_that_all_have_keeps_no_group(assignor: str) -> None:
+    harness = new_harness()
+    client = joined(harness, assignor=assignor)
+    add_user_data(harness, client)
+    newcomer = TestMember(harness, "k")
+    newcomer.join()
+    run(harness, client, newcomer)
+    assert sorted(client.numbers + newcomer.numbers) == [0, 1, 2, 3]
+    assert len(client.numbers) == 2
 
 
 def test_an_upgrade_that_can_not_be_written_has_not_happened() -> None:

@@ -57,17 +57,21 @@ def test_group_moves_to_the_new_protocol_and_back(
         return found
 
     def replace_both(old: str, new: Kind) -> None:
-        """One of the old protocol leaves, another comes; twice."""
-        for _ in range(2):
+        """One comes before another of the old protocol leaves, and then one after."""
+        for comes_first in (True, False):
             leaving = next(member for member in crew.alive if member.wish.protocol == old)
+            if comes_first:
+                crew.start(new)
+                settle(crew.alive, places(topic, 4), [1, 1, 2])
             leaving.leave()
-            crew.start(new)
+            if not comes_first:
+                crew.start(new)
             settle(crew.alive, places(topic, 4), [2, 2])
             feed(bootstrap, topic)
 
-    for client in (CONFLUENT.client, JAVA.client):
+    for client, sizes in ((CONFLUENT.client, [4]), (JAVA.client, [2, 2])):  # librdkafka leads
         crew.start(Kind(client, "classic", assignor))
-    settle(crew.alive, places(topic, 4), [2, 2])
+        settle(crew.alive, places(topic, 4), sizes)
     feed(bootstrap, topic)
     replace_both("classic", CONFLUENT_NEW)
     assert kind_of_group() == ConsumerGroupType.CONSUMER

@@ -33,6 +33,12 @@ from .topics import metadata_hash
 UPGRADING = ("upgrade", "bidirectional")
 DOWNGRADING = ("downgrade", "bidirectional")
 DISABLED = "disabled"
+ASSIGNORS_OF_ALL = ("range", "roundrobin", "sticky", "cooperative-sticky")
+"""Consumers get by without what is said in an assignment of theirs beyond partitions.
+
+Some leaders say something there all the same: librdkafka repeats what each member said when it joined. Kafka refuses to
+upgrade such a group, and its consumers of the new protocol end with a fatal error.
+"""
 
 
 # ---------------------------------------------------------------------- up
@@ -122,7 +128,7 @@ def _held(
 
 def _assigned(group: ClassicGroup, member: classic.Member) -> dict[str, list[int]]:
     assignment = decode_assignment(member.assignment)
-    if assignment.user_data:
+    if assignment.user_data and group.protocol not in ASSIGNORS_OF_ALL:
         raise _not_a_consumer_group(group, "its members have an assignor of their own")
     return {each.topic: each.partitions for each in assignment.assigned_partitions}
 
