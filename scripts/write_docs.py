@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from cordwood.broker.handlers import HANDLERS
+from cordwood.broker.handlers.api_versions import served_versions
 from cordwood.config.document import configuration_page
 from cordwood.wire.registry import APIS, Api
 
@@ -26,7 +27,8 @@ def protocol_page() -> str:
 
 
 def _row(api: Api) -> str:
-    first, last = api.versions.start, api.versions.stop - 1
+    served = served_versions(api.key)
+    first, last = served.start, served.stop - 1
     versions = str(first) if first == last else f"{first}-{last}"
     return f"| {api.key} | {api.name} | {versions} | {_purpose(api)} |\n"
 

@@ -10,6 +10,7 @@ from functools import partial
 from random import Random
 
 from broker.harness import START, Client, Harness
+from cordwood.broker.additions import AT_ONCE, PAUSE_MS
 from cordwood.broker.broker import Broker
 from cordwood.broker.connection import Connection, Peer
 from cordwood.effects import Dial, Effect, HangUp, Transmit, WriteMetadata
@@ -322,7 +323,9 @@ class Cluster:
             configs=[Config(name=key.replace("_", "."), value=str(value)) for key, value in config.items()],
         )
         client = next(member for member in self.members.values() if member.up).connect()
-        response = client.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=1000), 7, CreateTopicsResponse)
+        client.send(CreateTopicsRequest(topics=[wanted], timeout_ms=1000), 7)
+        self.advance(len(assignment) // AT_ONCE * PAUSE_MS)
+        response = client.take(CreateTopicsResponse)
         assert response.topics[0].error_code == Error.NONE, response.topics[0]
         client.disconnect()
         self.run()

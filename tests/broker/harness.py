@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import TypeVar
 
+from cordwood.broker.additions import AT_ONCE, PAUSE_MS
 from cordwood.broker.broker import Broker
 from cordwood.broker.connection import Connection, Peer
 from cordwood.effects import Close, Compact, Effect, Linger, Remove, Send, Sync, WriteMetadata
@@ -308,7 +309,9 @@ class Harness:
                 CreateTopicsRequestConfig(name=key.replace("_", "."), value=str(value)) for key, value in config.items()
             ],
         )
-        response = client.ask(CreateTopicsRequest(topics=[wanted]), 7, CreateTopicsResponse)
+        client.send(CreateTopicsRequest(topics=[wanted]), 7)
+        self.advance(partitions // AT_ONCE * PAUSE_MS)
+        response = client.take(CreateTopicsResponse)
         assert response.topics[0].error_code == Error.NONE, response.topics[0].error_message
         client.disconnect()
         return TopicName(name)

@@ -5,7 +5,7 @@ import pytest
 from broker.harness import Harness
 from cordwood.broker.handlers import HANDLERS
 from cordwood.errors import Error
-from cordwood.wire.messages import ApiVersionsRequest, ApiVersionsResponse
+from cordwood.wire.messages import ApiVersionsRequest, ApiVersionsResponse, InitProducerIdRequest
 from cordwood.wire.registry import APIS
 
 
@@ -16,7 +16,17 @@ def test_everything_served_is_listed_with_its_versions(version: int) -> None:
     assert response.error_code == Error.NONE
     listed = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
     assert listed.keys() == HANDLERS.keys()
-    assert listed == {key: (0 if key == 0 else APIS[key].versions[0], APIS[key].versions[-1]) for key in listed}
+    unreleased = {22: 5}
+    assert listed == {
+        key: (0 if key == 0 else APIS[key].versions[0], unreleased.get(key, APIS[key].versions[-1])) for key in listed
+    }
+
+
+def test_a_version_that_kafka_has_not_released_is_not_served() -> None:
+    client = Harness().connect()
+    client.send(InitProducerIdRequest(transaction_timeout_ms=1000), 6)
+    assert client.closed is not None
+    assert "InitProducerId version 6" in client.closed
 
 
 def test_produce_is_listed_from_version_zero_for_librdkafka() -> None:

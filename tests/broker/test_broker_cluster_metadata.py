@@ -256,6 +256,7 @@ def test_one_request_may_create_more_than_the_store_takes_at_once() -> None:
     client.send(CreateTopicsRequest(topics=topics, timeout_ms=1000), 7)
     writes = _count_writes(cluster)
     cluster.run()
+    cluster.advance(20)
     response = client.take(CreateTopicsResponse)
     assert [(t.name, t.error_code) for t in response.topics] == [(topic.name, 0) for topic in topics]
     assert max(writes) <= 220

@@ -369,6 +369,31 @@ def test_a_reader_that_does_not_want_to_wait_does_not(max_wait_ms: int, min_byte
     assert read(harness.connect().ask(request, 12, FetchResponse)) == {("t", 0): []}
 
 
+def test_a_reader_of_a_partition_that_is_not_there_waits_for_the_others() -> None:
+    """Else a client that does not let go of a deleted topic would ask without a pause."""
+    harness = Harness()
+    harness.topic("t")
+    client = harness.connect()
+    session_id = 0
+    for session_epoch in (0, 1):
+        wanted = ("t", 0, 0), ("t", 7, 0), ("no", 0, 0)
+        client.send(fetch(*wanted, max_wait_ms=500, session_id=session_id, session_epoch=session_epoch), 12)
+        harness.advance(499)
+        assert not client.inbox
+        harness.advance(1)
+        response = client.take(FetchResponse)
+        unknown = {("t", 7): Error.UNKNOWN_TOPIC_OR_PARTITION, ("no", 0): Error.UNKNOWN_TOPIC_OR_PARTITION}
+        assert codes(response) == unknown | ({} if session_epoch else {("t", 0): Error.NONE})
+        session_id = response.session_id
+
+
+@pytest.mark.parametrize("session_epoch", [-1, 0])
+def test_where_there_is_nothing_to_wait_for_nobody_waits(session_epoch: int) -> None:
+    request = fetch(("no", 0, 0), ("no", 1, 0), max_wait_ms=500, session_epoch=session_epoch)
+    response = Harness().connect().ask(request, 12, FetchResponse)
+    assert set(codes(response).values()) == {Error.UNKNOWN_TOPIC_OR_PARTITION}
+
+
 def test_a_fetch_of_nothing_is_answered_at_once() -> None:
     response = Harness().connect().ask(fetch(max_wait_ms=500), 12, FetchResponse)
     assert response.responses == []

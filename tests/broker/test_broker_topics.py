@@ -5,6 +5,7 @@ from uuid import UUID
 import pytest
 
 from broker.harness import Client, Harness, codes, fetch, read
+from cordwood.broker.additions import AT_ONCE
 from cordwood.broker.proposals import ATTEMPTS_MAX
 from cordwood.cluster.controller import PARTITIONS_PER_REQUEST_MAX
 from cordwood.errors import Error, StorageError
@@ -28,6 +29,9 @@ from cordwood.wire.messages import (
     IncrementalAlterConfigsRequestConfig,
     IncrementalAlterConfigsRequestResource,
     IncrementalAlterConfigsResponse,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
 )
 
 SET, DELETE = 0, 1
@@ -605,3 +609,77 @@ def test_a_store_that_fails_refuses_the_growth() -> None:
     client = harness.connect()
     harness.store_error = StorageError("full")
     assert grow(client, "t", 3) == (Error.UNKNOWN_SERVER_ERROR, "full")
+
+
+def test_the_name_of_kafkas_metadata_log_is_nobodys() -> None:
+    harness = Harness()
+    client = harness.connect()
+    assert create(client, new("__cluster_metadata"))[0].error_code == Error.INVALID_REQUEST
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name="__cluster_metadata")], allow_auto_topic_creation=True)
+    (topic,) = client.ask(asked, 12, MetadataResponse).topics
+    assert topic.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+# ---------------------------------------------------------------------- thousands of partitions
+
+
+def logs_of(harness: Harness, topic: str) -> int:
+    return len(harness.broker.replicas.by_name.get(TopicName(topic), {}))
+
+
+def test_a_few_logs_are_made_at_a_time_and_all_before_the_answer() -> None:
+    harness = Harness()
+    client, other = harness.connect(), harness.connect()
+    client.send(CreateTopicsRequest(topics=[new("many", 1000)]), 7)
+    made = [logs_of(harness, "many")]
+    assert not client.inbox
+    assert create(other, new("one"))[0].error_code == Error.NONE, "others do not wait"
+    while not client.inbox:
+        harness.advance(1)
+        made.append(logs_of(harness, "many"))
+    assert client.take(CreateTopicsResponse).topics[0].error_code == Error.NONE
+    assert made[-1] == 1000
+    assert max(after - before for before, after in zip([0, *made], made, strict=False)) <= AT_ONCE
+
+
+def test_so_it_is_with_many_topics_and_with_partitions_that_come_later() -> None:
+    harness = Harness()
+    client = harness.connect()
+    client.send(CreateTopicsRequest(topics=[new(f"t{number}") for number in range(300)]), 7)
+    assert len(harness.broker.replicas.all()) == AT_ONCE
+    harness.advance(10)
+    assert {topic.error_code for topic in client.take(CreateTopicsResponse).topics} == {Error.NONE}
+    assert len(harness.broker.replicas.all()) == 300
+    client.send(
+        CreatePartitionsRequest(topics=[CreatePartitionsRequestTopic(name="t0", count=200, assignments=None)]), 3
+    )
+    assert logs_of(harness, "t0") == 1 + AT_ONCE
+    harness.advance(10)
+    assert client.take(CreatePartitionsResponse).results[0].error_code == Error.NONE
+    assert logs_of(harness, "t0") == 200
+
+
+def test_topics_that_are_deleted_before_their_logs_are_made_are_gone_for_good() -> None:
+    harness = Harness()
+    client, other = harness.connect(), harness.connect()
+    names = [f"t{number}" for number in range(200)]
+    client.send(CreateTopicsRequest(topics=[new(name) for name in names]), 7)
+    gone = DeleteTopicsRequest(topics=[DeleteTopicsRequestTopic(name=name) for name in names])
+    assert {topic.error_code for topic in other.ask(gone, 6, DeleteTopicsResponse).responses} == {Error.NONE}
+    harness.advance(10)
+    assert {topic.error_code for topic in client.take(CreateTopicsResponse).topics} == {Error.NONE}
+    assert not harness.broker.replicas.all()
+    assert not harness.broker.image.deleted_topics
+    assert not [path for path in harness.disk.list("") if path.startswith("t")]
+    harness.kill()
+    harness.start()
+    assert not harness.broker.replicas.all()
+
+
+def test_a_start_makes_the_logs_that_a_crash_prevented() -> None:
+    harness = Harness()
+    harness.connect().send(CreateTopicsRequest(topics=[new("many", 200)]), 7)
+    assert logs_of(harness, "many") == AT_ONCE
+    harness.kill()
+    harness.start()
+    assert logs_of(harness, "many") == 200

@@ -28,7 +28,7 @@ from cordwood.cluster.registration import Applicant
 from cordwood.config import BrokerConfig
 from cordwood.effects import Close, Effect, Send
 from cordwood.errors import CordwoodError, CorruptData, ProtocolError, StorageError
-from cordwood.ids import ConnectionId, LinkId, NodeId, TopicName
+from cordwood.ids import ConnectionId, LinkId, NodeId, TopicPartition
 from cordwood.ports import Entropy, Instant, LinkLoss, Logger, MetadataChange, Node, SessionState
 from cordwood.wire.frame import response_frame
 
@@ -307,10 +307,11 @@ class Broker:
         self.controllership.apply(delta)
         self.doubts.apply(delta)
 
-    def look_again_at(self, topic: TopicName, index: int) -> None:
-        """What the metadata says of a partition could not be done before."""
+    def look_again_at(self, partitions: Iterable[TopicPartition]) -> None:
+        """What the metadata says of some partitions could not be done before."""
         delta = Delta()
-        delta.partition(topic, index)
+        for topic, index in partitions:
+            delta.partition(topic, index)
         self._changed(delta)
 
     def _say_what_is_damaged(self, paths: Iterable[str]) -> None:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call, Connection
 from cordwood.broker.handlers import HANDLERS, Handler
-from cordwood.broker.handlers.api_versions import PRODUCE, unsupported_version
+from cordwood.broker.handlers.api_versions import PRODUCE, served_versions, unsupported_version
 from cordwood.errors import ProtocolError
 from cordwood.wire.frame import RequestHead, read_request_head, request_reader
-from cordwood.wire.registry import APIS
 from cordwood.wire.types import API_VERSIONS_KEY
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def serve(broker: "Broker", connection: Connection, frame: memoryview) -> None:
 def _route(api_key: int, api_version: int) -> tuple[Callable[[memoryview, int], object], Handler] | None:
     """How to read and who handles a version of an API; None if it is not served."""
     handler = HANDLERS.get(api_key)
-    if handler is None or api_version not in APIS[api_key].versions:
+    if handler is None or api_version not in served_versions(api_key):
         return None
     return request_reader(api_key, api_version), handler
 

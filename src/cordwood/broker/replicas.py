@@ -9,6 +9,7 @@ Invariants (``check``): by name and by id it is the same partitions; each lies w
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from cordwood.broker.additions import PAUSE_MS, Additions
 from cordwood.broker.settings import Settings
 from cordwood.broker.syncs import Syncs
 from cordwood.cluster.controller import forget_topic
@@ -67,6 +68,7 @@ class Replicas:
         self._configs: dict[TopicId, tuple[dict[str, str], TopicConfig, TopicConfig]] = {}
         """By topic its own settings, the defaults, and what both make."""
         self._new_roles: dict[Partition, None] = {}
+        self.additions = Additions()
         self.lacks_records = False
         """Has a log less than it had before, and did this broker not register since?"""
 
@@ -109,7 +111,7 @@ class Replicas:
     @property
     def room(self) -> int:
         """How many more partitions this broker can hold."""
-        return self._partitions_max - sum(map(len, self.by_name.values()))
+        return self._partitions_max - sum(map(len, self.by_name.values())) - len(self.additions)
 
     def all(self) -> list[Partition]:
         return [partition for partitions in self.by_name.values() for partition in partitions.values()]
@@ -223,13 +225,17 @@ class Replicas:
         changed: Mapping[TopicName, Collection[int] | None] = delta.topics
         if delta.broker_configs:
             changed = dict.fromkeys([*broker.image.topics, *delta.topics])
+        self.additions.begin()
         for name, states in changed.items():
             topic = broker.image.topics.get(name)
             local = self.by_name.get(name)
             if local is not None and (topic is None or topic.id not in self.by_id):
                 self._delete_topic(broker, name, local)
+            elif local is None and topic is None and self.additions.forget(name):
+                self._delete_unmade(broker, name)
             if topic is not None:
                 self._update(broker, topic, states)
+        self._add_more_later(broker)
 
     def _update(self, broker: "Broker", topic: TopicInfo, states: Collection[int] | None) -> None:
         """Make one topic's partitions what they should be: those of which the state has changed, or all."""
@@ -250,6 +256,8 @@ class Replicas:
 
     def _try_to_add(self, broker: "Broker", topic: TopicInfo, info: PartitionInfo, config: TopicConfig) -> None:
         """The metadata is written, whether the disk has room or not: a partition without a log is not served."""
+        if not self.additions.may_add(TopicPartition(topic.name, info.index)):
+            return
         try:
             self._add(topic, info, config, broker.now)
         except StorageError as error:
@@ -260,7 +268,18 @@ class Replicas:
     def _add_again(self, broker: "Broker", topic_id: TopicId, index: int) -> None:
         topic = broker.image.topic_by_id(topic_id)
         if topic is not None and index not in self.by_id.get(topic_id, {}):
-            broker.look_again_at(topic.name, index)
+            broker.look_again_at([TopicPartition(topic.name, index)])
+
+    def _add_more_later(self, broker: "Broker") -> None:
+        additions = self.additions
+        if len(additions) and not additions.is_scheduled:
+            additions.is_scheduled = True
+            broker.timers.at(broker.now.mono_ms + PAUSE_MS, lambda _: self._add_more(broker))
+
+    def _add_more(self, broker: "Broker") -> None:
+        self.additions.is_scheduled = False
+        broker.look_again_at([name for name in self.additions.take() if _is_known(broker.image, name)])
+        self.additions.settle()
 
     def _drop(self, broker: "Broker", partition: Partition) -> None:
         """Others have this partition now. Its files go."""
@@ -285,6 +304,12 @@ class Replicas:
         del self.by_id[topic_id]
         self._configs.pop(topic_id, None)
         self._remove(broker, directories=directories, topic_id=topic_id if len(directories) == len(local) else None)
+
+    def _delete_unmade(self, broker: "Broker", name: TopicName) -> None:
+        """A topic that had no log here yet: there is nothing to remove, but the others are told so."""
+        for topic_id, mark in broker.image.deleted_topics.items():
+            if mark.name == name and topic_id not in self._removals.values():
+                self._remove(broker, topic_id=topic_id)
 
     def _set_aside(self, partitions: Sequence[Partition]) -> list[str]:
         """The directories that may be removed now."""
@@ -461,6 +486,7 @@ class Replicas:
             partition.log.close()
 
     def check(self) -> None:
+        self.additions.check()
         assert {id(partitions) for partitions in self.by_name.values()} == {id(p) for p in self.by_id.values()}
         for topic_id, partitions in self.by_id.items():
             for index, partition in partitions.items():
@@ -469,6 +495,11 @@ class Replicas:
                 assert self.by_name[partition.name.topic] is partitions
                 assert not partition.gone
                 partition.check()
+
+
+def _is_known(image: MetadataImage, name: TopicPartition) -> bool:
+    topic = image.topics.get(name.topic)
+    return topic is not None and name.partition < len(topic.partitions)
 
 
 def _has_role(partition: Partition, info: PartitionInfo) -> bool:

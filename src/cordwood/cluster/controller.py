@@ -21,6 +21,7 @@ from cordwood.ids import NodeId, TopicId, TopicName
 from cordwood.ports import Create, Delete, Entropy, Set, StoreOp
 
 PARTITIONS_MAX = 100_000  # of one topic
+METADATA_LOG = "__cluster_metadata"  # tools take a topic of this name for what it is in Kafka
 PARTITIONS_PER_REQUEST_MAX = 10_000  # new ones of all topics together, as in Kafka (KAFKA-17870)
 
 
@@ -64,6 +65,8 @@ def plan_topic(
 ) -> TopicPlan:
     """Check a new topic and place its partitions. *manual* maps partitions to brokers, or is empty."""
     topic = check_name(name)
+    if topic == METADATA_LOG:
+        raise Refused(Error.INVALID_REQUEST, f"'{topic}' is the log of Kafka's controllers; it can not be created.")
     if topic in image.topics:
         raise Refused(Error.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
     other = collision(topic, image.similar(topic))

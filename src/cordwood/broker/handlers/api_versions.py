@@ -5,7 +5,7 @@ ask again in a version that both know (KIP-511). The answer's header is never th
 learn what we speak.
 
 Produce is listed from version 0, although 0 to 2 are refused: librdkafka takes a higher minimum for a broker that knows
-no compression (KAFKA-18659).
+no compression (KAFKA-18659). Versions that Kafka has declared and not released are not served.
 """
 
 import re
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 PRODUCE: Final = 0
+UNRELEASED_FROM: Final = {22: 6}  # of InitProducerId: transactions that another coordinator ends (KIP-939)
 SOFTWARE_LENGTH_MAX: Final = 80  # it goes into log lines
 
 _SOFTWARE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
@@ -44,8 +45,14 @@ def served() -> list[ApiVersionsResponseApi]:
     return [
         ApiVersionsResponseApi(
             api_key=key,
-            min_version=0 if key == PRODUCE else APIS[key].versions.start,
-            max_version=APIS[key].versions.stop - 1,
+            min_version=0 if key == PRODUCE else served_versions(key).start,
+            max_version=served_versions(key).stop - 1,
         )
         for key in sorted(HANDLERS)
     ]
+
+
+def served_versions(api_key: int) -> range:
+    """Of an API that is served."""
+    known = APIS[api_key].versions
+    return range(known.start, UNRELEASED_FROM.get(api_key, known.stop))

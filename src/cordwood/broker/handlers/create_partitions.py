@@ -48,6 +48,9 @@ def _add(broker: "Broker", call: Call, request: CreatePartitionsRequest) -> None
         return [] if request.validate_only else operations
 
     def done(refusals: list[Refused | None]) -> None:
+        broker.replicas.additions.when_added(counts, lambda: answer(refusals))
+
+    def answer(refusals: list[Refused | None]) -> None:
         answers = [
             _answer(name, refusal or outcome)
             for refusal, group in zip(refusals, outcomes, strict=True)

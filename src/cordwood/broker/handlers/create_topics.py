@@ -52,6 +52,9 @@ def _create(broker: "Broker", call: Call, request: CreateTopicsRequest) -> None:
         return [op for topic in new for op in create_topic(broker.image, topic, states_max=states_max(broker))]
 
     def done(refusals: list[Refused | None]) -> None:
+        broker.replicas.additions.when_added(counts, lambda: answer(refusals))
+
+    def answer(refusals: list[Refused | None]) -> None:
         topics = [
             _answer(broker, name, refusal or planned, request.validate_only)
             for refusal, group in zip(refusals, plans, strict=True)

@@ -8,7 +8,8 @@ The answer holds slices of segment files: nothing here reads a record. The first
 whatever the limits; a fetch offset inside a batch gets the whole batch, and the client skips what it has.
 
 A fetch that finds fewer than ``min_bytes`` is parked. Appends count down what is missing; when it is there, or the time
-is up, the answer is built from scratch, so nothing that was read before parking is kept.
+is up, the answer is built from scratch, so nothing that was read before parking is kept. An error is answered at once,
+but not that there is no such partition: a client that goes on to ask for one among others would spin.
 
 Followers read up to the end of the log. Where a follower asks to read on tells how much it has: that moves the high
 watermark, before the answer is built, so that the answer has it.
@@ -73,6 +74,8 @@ class Found:
     entries: list[tuple[FetchPartition, FetchResponsePartition]]
     size: int = 0
     must_answer: bool = False
+    unknown: int = 0
+    """How many of the partitions there are not."""
 
 
 def handle(broker: "Broker", call: Call, request: FetchRequest) -> FetchResponse | None:
@@ -82,7 +85,8 @@ def handle(broker: "Broker", call: Call, request: FetchRequest) -> FetchResponse
         return FetchResponse(error_code=refusal.error)
     found = _collect(broker, call, request, reader, everything=not incremental)
     missing_bytes = min(request.min_bytes, _max_bytes(broker, request)) - found.size
-    at_once = missing_bytes <= 0 or found.must_answer or request.max_wait_ms <= 0 or not reader.partitions
+    nothing_to_wait_for = found.unknown == len(reader.partitions)
+    at_once = missing_bytes <= 0 or found.must_answer or request.max_wait_ms <= 0 or nothing_to_wait_for
     if at_once or _parked(call) >= PARKED_PER_CONNECTION_MAX:
         return _respond(broker, call, request, reader, found, incremental)
     Parked(broker, call, request, reader, incremental).wait(missing_bytes)
@@ -200,6 +204,9 @@ def _collect(broker: "Broker", call: Call, request: FetchRequest, reader: Reader
                 answer, size = _look_as_leader(broker, entry, replica, eligible, budget - found.size, found.size == 0)
         except Refused as refusal:
             answer, size = _refusal(entry, refusal.error), MUST_ANSWER
+            if replica is None and not _is_known(broker, entry):
+                size = 0
+                found.unknown += 1
         except (StorageError, CorruptData) as error:
             broker.logger.error("a batch of %s-%d could not be read: %s", entry.topic, entry.index, error)
             code = Error.CORRUPT_MESSAGE if isinstance(error, CorruptData) else Error.KAFKA_STORAGE_ERROR
@@ -267,6 +274,13 @@ def _find(broker: "Broker", entry: FetchPartition) -> Partition:
     if local is None:
         raise broker.replicas.not_here(broker.image, entry.topic, entry.index)
     return local
+
+
+def _is_known(broker: "Broker", entry: FetchPartition) -> bool:
+    """Has any broker such a partition?"""
+    key = entry.topic
+    topic = broker.image.topics.get(TopicName(key)) if isinstance(key, str) else broker.image.topic_by_id(TopicId(key))
+    return topic is not None and 0 <= entry.index < len(topic.partitions)
 
 
 # ---------------------------------------------------------------------- looking, for a follower

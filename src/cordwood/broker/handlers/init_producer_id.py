@@ -1,4 +1,4 @@
-"""InitProducerId (22), versions 0-6: an id for an idempotent producer.
+"""InitProducerId (22), versions 0-5: an id for an idempotent producer.
 
 - 3: a producer may bring its old id and epoch; without a transactional id it gets a new id all the same, as in Kafka.
 
