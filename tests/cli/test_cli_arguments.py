@@ -56,6 +56,16 @@ def test_a_files_listeners_stay_unless_a_host_or_a_port_is_given(tmp_path: Path)
         (["--set", "num.partitions=many"], "num.partitions is many; it must be a whole number"),
         (["--set", "num.partitions"], "--set num.partitions has no value; write --set NAME=VALUE"),
         (["--set", "log.dirs=a,b"], "log.dirs names 2 directories"),
+        (["--set", "listeners="], "listeners is empty; name one for clients, such as PLAINTEXT://127.0.0.1:9092"),
+        (
+            [
+                *("--set", "listeners=CONTROLLER://127.0.0.1:0"),
+                *("--set", "controller.listener.names=CONTROLLER"),
+                *("--set", "listener.security.protocol.map=CONTROLLER:PLAINTEXT"),
+            ],
+            "listeners has only CONTROLLER://127.0.0.1:0, and controller.listener.names keeps that from clients; "
+            "add one for clients, such as PLAINTEXT://127.0.0.1:9092",
+        ),
     ],
 )
 def test_a_bad_setting_ends_serve_before_it_starts(
