@@ -87,6 +87,7 @@ def test_a_bad_setting_ends_serve_before_it_starts(
         ["consume", "t", "--from", "yesterday"],
         ["consume", "t", "--with", "colour"],
         ["consume", "t", "--max", "0"],
+        ["produce", "t", "--key-separator", ""],
         ["topics"],
         ["topics", "create", "t", "--partitions", "-1"],
         ["groups", "list", "--state", "asleep"],
@@ -109,6 +110,18 @@ def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.Captur
         main(words)
     assert ended.value.code == 2
     assert "usage: cordwood" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["produce", "t", "--key-separator", ""], "--key-separator: it can not be empty; leave it out for no keys"),
+    ],
+)
+def test_what_would_make_sense_is_said(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(words)
+    assert capsys.readouterr().err.endswith(f"{sentence}\n")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
