@@ -88,8 +88,9 @@ def _announce(config: BrokerConfig, start_s: float) -> Callable[[Node], None]:
 
     def ready(node: Node) -> None:
         took_s = time.monotonic() - start_s
+        where = ",".join(node.addresses.values())
         print(
-            f"broker {config.node_id} is ready at {node.address}, data in {config.data_directory()} ({took_s:.2f} s)",
+            f"broker {config.node_id} is ready at {where}, data in {config.data_directory()} ({took_s:.2f} s)",
             flush=True,
         )
 
