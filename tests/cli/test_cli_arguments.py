@@ -55,7 +55,19 @@ def test_a_files_listeners_stay_unless_a_host_or_a_port_is_given(tmp_path: Path)
         (["--set", "log.retention.hour=3"], "unknown setting log.retention.hour; did you mean log.retention.hours?"),
         (["--set", "num.partitions=many"], "num.partitions is many; it must be a whole number"),
         (["--set", "num.partitions"], "--set num.partitions has no value; write --set NAME=VALUE"),
+        (["--set", "=5"], "--set =5 has no name; write --set NAME=VALUE"),
+        (["--set", " =5"], "--set  =5 has no name; write --set NAME=VALUE"),
         (["--set", "log.dirs=a,b"], "log.dirs names 2 directories"),
+        (["--set", "listeners="], "listeners is empty; name one for clients, such as PLAINTEXT://127.0.0.1:9092"),
+        (
+            [
+                *("--set", "listeners=CONTROLLER://127.0.0.1:0"),
+                *("--set", "controller.listener.names=CONTROLLER"),
+                *("--set", "listener.security.protocol.map=CONTROLLER:PLAINTEXT"),
+            ],
+            "listeners has only CONTROLLER://127.0.0.1:0, and controller.listener.names keeps that from clients; "
+            "add one for clients, such as PLAINTEXT://127.0.0.1:9092",
+        ),
     ],
 )
 def test_a_bad_setting_ends_serve_before_it_starts(
@@ -77,6 +89,7 @@ def test_a_bad_setting_ends_serve_before_it_starts(
         ["consume", "t", "--from", "yesterday"],
         ["consume", "t", "--with", "colour"],
         ["consume", "t", "--max", "0"],
+        ["produce", "t", "--key-separator", ""],
         ["topics"],
         ["topics", "create", "t", "--partitions", "-1"],
         ["groups", "list", "--state", "asleep"],
@@ -99,6 +112,34 @@ def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.Captur
         main(words)
     assert ended.value.code == 2
     assert "usage: cordwood" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["serve", "--node-id", "-1"], "--node-id: -1 is not a whole number from 0 to 2147483647"),
+        (["serve", "--node-id", "99999999999"], "--node-id: 99999999999 is not a whole number from 0 to 2147483647"),
+        (["serve", "--port", "65536"], "--port: 65536 is not a whole number from 0 to 65535"),
+        (["zookeeper", "--port", "-1"], "--port: -1 is not a whole number from 0 to 65535"),
+        (["cluster", "up", "--port", "0"], "--port: 0 is not a whole number from 1 to 65535"),
+        (["produce", "t", "--partition", "-1"], "--partition: -1 is not a whole number from 0 to 2147483647"),
+        (["consume", "t", "--partition", "2147483648"], "2147483648 is not a whole number from 0 to 2147483647"),
+        (["consume", "t", "--max", "-1"], "--max: -1 is not a whole number from 1 to 2147483647"),
+        (["consume", "t", "--max", "many"], "--max: many is not a whole number from 1 to 2147483647"),
+        (["topics", "create", "t", "--partitions", "100001"], "100001 is not a whole number from 1 to 100000"),
+        (["topics", "create", "t", "--replication-factor", "10001"], "10001 is not a whole number from 1 to 10000"),
+        (["produce", "t", "--key-separator", ""], "--key-separator: it can not be empty; leave it out for no keys"),
+    ],
+)
+def test_what_would_make_sense_is_said(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(words)
+    assert capsys.readouterr().err.endswith(f"{sentence}\n")
+
+
+@pytest.mark.parametrize("number", [0, 2_147_483_647])
+def test_a_number_at_the_edge_of_its_range_is_taken(number: int) -> None:
+    assert serve_settings("--node-id", str(number)) == {"node.id": str(number)}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

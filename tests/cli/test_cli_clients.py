@@ -1,11 +1,16 @@
 """topics, produce and consume, against a running broker."""
 
 import json
+import subprocess
+import sys
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 from kafka.partitioner.default import murmur2
 
 from cli.runner import Outcome, Run
+from cordwood import Broker
 
 MISSING = "there is no topic nowhere; `cordwood topics list` shows those that exist"
 
@@ -134,9 +139,49 @@ def test_reading_starts_where_it_is_told_to(run: Run, topic: str, where: str, ex
     assert run("consume", topic, "--partition", "1", "--from", where, "--until-end").lines == expected
 
 
-def test_an_offset_beyond_the_end_is_explained(run: Run, topic: str) -> None:
-    expected = f"{topic} partition 0 ends at offset 0; --from 7 is beyond it"
+def test_an_offset_is_one_of_each_partition_that_has_it(run: Run, topic: str) -> None:
+    """Those that end before it have nothing to show, and are no reason to show nothing of the others."""
+    for partition, count in enumerate((2, 0, 4, 3)):
+        run("produce", topic, "--partition", str(partition), stdin="".join(f"{n}\n" for n in range(count)))
+    rows = run("consume", topic, "--from", "2", "--until-end", "--with", "partition,offset").lines
+    assert sorted(rows) == ["2\t2\t2", "2\t3\t3", "3\t2\t2"]
+    assert run("consume", topic, "--from", "4", "--until-end").lines == []
+
+
+def test_a_partition_that_begins_after_the_offset_is_read_from_its_first_record(
+    run: Run, broker: Broker, topic: str
+) -> None:
+    for partition in ("0", "1"):
+        run("produce", topic, "--partition", partition, stdin="0\n1\n2\n3\n")
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    (deleted,) = admin.delete_records([TopicPartition(topic, 0, 3)]).values()
+    deleted.result()
+    rows = run("consume", topic, "--from", "2", "--until-end", "--with", "partition").lines
+    assert sorted(rows) == ["0\t3", "1\t2", "1\t3"]
+
+
+def test_a_partition_that_ends_before_the_offset_shows_what_comes_later(broker: Broker, run: Run, topic: str) -> None:
+    run("produce", topic, "--partition", "2", stdin="0\n1\n2\n3\n")
+    run("produce", topic, "--partition", "1", stdin="before\n")
+    command = [sys.executable, "-m", "cordwood.cli", "consume", topic, "--from", "3", "--max", "2"]
+    command += ["--bootstrap", broker.bootstrap]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "3\n"
+        run("produce", topic, "--partition", "1", stdin="later\n")
+        assert process.stdout.readline() == "later\n"
+
+
+def test_an_offset_beyond_the_end_of_all_partitions_is_explained(run: Run, topic: str) -> None:
+    run("produce", topic, "--partition", "1", stdin="0\n1\n")
+    expected = f"--from 7 is beyond the end of all partitions; the furthest, {topic} partition 1, ends at 2"
     assert refused(run("consume", topic, "--from", "7"), expected)
+
+
+def test_an_offset_beyond_the_end_of_the_only_partition_is_explained(run: Run, topic: str) -> None:
+    run("produce", topic, "--partition", "1", stdin="0\n1\n")
+    expected = f"{topic} partition 0 ends at offset 0; --from 1 is beyond it"
+    assert refused(run("consume", topic, "--partition", "0", "--from", "1"), expected)
 
 
 @pytest.mark.parametrize("command", ["produce", "consume"])

@@ -35,6 +35,25 @@ def test_serve_says_when_it_is_ready_and_stops_cleanly(tmp_path: Path) -> None:
     assert second.stderr.count("\n") == 1
 
 
+def test_serve_names_all_listeners_that_clients_can_use(tmp_path: Path) -> None:
+    settings = {
+        "listeners": "INSIDE://127.0.0.1:0,CONTROLLER://127.0.0.1:0,OUTSIDE://127.0.0.2:0",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT,OUTSIDE:PLAINTEXT",
+    }
+    command = [*CORDWOOD, "serve", "--data", str(tmp_path)]
+    for name, value in settings.items():
+        command += ["--set", f"{name}={value}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        ready = process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    assert re.match(
+        rf"broker 1 is ready at 127\.0\.0\.1:\d+,127\.0\.0\.2:\d+, data in {re.escape(str(tmp_path))} ", ready
+    )
+
+
 def _with_records(broker: Broker, topic: str, count: int) -> None:
     lines = "".join(f"{n}\n" for n in range(count))
     subprocess.run([*CORDWOOD, "produce", topic, "--bootstrap", broker.bootstrap], input=lines, text=True, check=True)

@@ -114,6 +114,11 @@ def test_hours_altered_later_beat_milliseconds_in_the_file() -> None:
             "queued.max.request.bytes is 5; it must be at least socket.request.max.bytes",
         ),
         ({"listeners": "localhost:9092"}, "listeners has localhost:9092; write it as PLAINTEXT://host:9092"),
+        ({"listeners": ""}, "listeners is empty; name one for clients, such as PLAINTEXT://127.0.0.1:9092"),
+        (
+            {"listeners": "PLAINTEXT://:1", "controller.listener.names": "plaintext"},
+            "listeners has only PLAINTEXT://:1, and controller.listener.names keeps that from clients; add one",
+        ),
         ({"listeners": "PLAINTEXT://:99999"}, "write it as PLAINTEXT://host:9092"),
         ({"listeners": "SASL_SSL://:9092"}, "SASL_SSL is not served yet"),
         ({"listeners": "HOME://:9092"}, "listener.security.protocol.map must say which protocol HOME is"),

@@ -20,7 +20,7 @@ from cordwood.errors import ConfigError, StorageError
 from cordwood.run.children import die_with_parent
 from cordwood.run.zookeeper_server import ZooKeeperServer
 
-from .options import pairs, positive
+from .options import PORT_MAX, pairs, port, positive
 
 HOST = "127.0.0.1"
 PORT = 9092
@@ -29,7 +29,6 @@ BROKERS_MAX = 100
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 60.0
 LOOK_S = 0.05
-PORT_MAX = 65_535
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--brokers", type=positive, default=3, metavar="N", help="how many; default: 3")
     parser.add_argument("--data", default=DATA, metavar="DIR", help=f"where all data is; default: ./{DATA}")
-    parser.add_argument("--port", type=positive, default=PORT, help=f"the first broker's port; default: {PORT}")
+    parser.add_argument("--port", type=port, default=PORT, help=f"the first broker's port; default: {PORT}")
     parser.add_argument(
         "--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of all brokers; may be repeated"
     )

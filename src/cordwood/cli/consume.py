@@ -48,7 +48,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="WHERE",
         type=_start,
         default=Position(Where.EARLIEST),
-        help=f"{HELP}; default: earliest. With --group: earliest or latest, where nothing is committed",
+        help=f"{HELP}; default: earliest. A partition that ends before an offset is read from its end on, one that "
+        "begins after it from its first record. With --group: earliest or latest, where nothing is committed",
     )
     parser.add_argument("--partition", type=whole_number, help="only this one; default: all")
     parser.add_argument("--max", type=positive, metavar="N", help="end after N records")
@@ -184,7 +185,7 @@ def _placed(consumer: Consumer, partitions: list[TopicPartition], start: Positio
             case Where.TIME_MS:
                 return consumer.offsets_for_times(_all_at(partitions, start.number), ANSWER_TIMEOUT_S)
             case Where.OFFSET | Where.BEFORE_END:
-                return [_at_offset(consumer, partition, start) for partition in partitions]
+                return _at_offsets(consumer, partitions, start)
     except KafkaException as exception:
         raise ClientError(f"the offsets could not be read: {sentence(cause(exception))}") from None
 
@@ -193,14 +194,27 @@ def _all_at(partitions: list[TopicPartition], offset: int) -> list[TopicPartitio
     return [TopicPartition(p.topic, p.partition, offset) for p in partitions]
 
 
-def _at_offset(consumer: Consumer, partition: TopicPartition, start: Position) -> TopicPartition:
-    first, end = consumer.get_watermark_offsets(partition, ANSWER_TIMEOUT_S)
-    wanted = start.number if start.where is Where.OFFSET else end - start.number
-    if wanted > end:
-        raise ClientError(
-            f"{partition.topic} partition {partition.partition} ends at offset {end}; --from {wanted} is beyond it"
-        )
-    return TopicPartition(partition.topic, partition.partition, max(first, wanted))
+def _at_offsets(consumer: Consumer, partitions: list[TopicPartition], start: Position) -> list[TopicPartition]:
+    """Each partition at the offset, or at the nearest that it has; one of them at least must go as far."""
+    ranges = [consumer.get_watermark_offsets(partition, ANSWER_TIMEOUT_S) for partition in partitions]
+    if start.where is Where.OFFSET:
+        _check_is_reached(partitions, [end for _, end in ranges], start.number)
+    placed = []
+    for partition, (first, end) in zip(partitions, ranges, strict=True):
+        wanted = start.number if start.where is Where.OFFSET else end - start.number
+        placed.append(TopicPartition(partition.topic, partition.partition, min(max(first, wanted), end)))
+    return placed
+
+
+def _check_is_reached(partitions: list[TopicPartition], ends: list[int], offset: int) -> None:
+    end = max(ends)
+    if offset <= end:
+        return
+    furthest = partitions[ends.index(end)]
+    name = f"{furthest.topic} partition {furthest.partition}"
+    if len(partitions) == 1:
+        raise ClientError(f"{name} ends at offset {end}; --from {offset} is beyond it")
+    raise ClientError(f"--from {offset} is beyond the end of all partitions; the furthest, {name}, ends at {end}")
 
 
 def _print_records(consumer: Consumer, show: Show, arguments: argparse.Namespace, stop: _Stop) -> None:

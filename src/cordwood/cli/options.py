@@ -9,6 +9,8 @@ from cordwood.client.raw_settings import RawSettings
 from cordwood.errors import ConfigError
 
 BOOTSTRAP = "127.0.0.1:9092"
+PORT_MAX = 65_535
+NUMBER_MAX = (1 << 31) - 1  # of brokers and partitions, which are 32 bits in Kafka's protocol
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:
@@ -40,25 +42,35 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     >>> pairs("--set", ["log.retention.hours=24"])
     {'log.retention.hours': '24'}
     """
-    split = [text.partition("=") for text in texts]
-    for name, equals, _ in split:
-        if not name or not equals:
-            raise ConfigError(f"{option} {name} has no value; write {option} NAME=VALUE")
-    return {name.strip(): value for name, _, value in split}
+    split = [(text, *text.partition("=")) for text in texts]
+    for text, name, equals, _ in split:
+        if not name.strip() or not equals:
+            raise ConfigError(
+                f"{option} {text} has no {'value' if name.strip() else 'name'}; write {option} NAME=VALUE"
+            )
+    return {name.strip(): value for _, name, _, value in split}
 
 
-def whole_number(text: str) -> int:
-    """For argparse: a number that is not negative."""
-    if not re.fullmatch("[0-9]{1,9}", text):
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number")
+def whole_number(text: str, *, least: int = 0, most: int = NUMBER_MAX) -> int:
+    """For argparse: a number of this range."""
+    if not re.fullmatch("[0-9]{1,10}", text) or not least <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from {least} to {most}")
     return int(text)
 
 
 def positive(text: str) -> int:
     """For argparse: a number of at least 1."""
-    if (number := whole_number(text)) < 1:
-        raise argparse.ArgumentTypeError("it must be at least 1")
-    return number
+    return whole_number(text, least=1)
+
+
+def port(text: str) -> int:
+    """For argparse: a port that is known before."""
+    return whole_number(text, least=1, most=PORT_MAX)
+
+
+def port_or_any(text: str) -> int:
+    """For argparse: a port, or 0 for any that is free."""
+    return whole_number(text, most=PORT_MAX)
 
 
 def group_name(text: str) -> str:

@@ -17,7 +17,9 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Equal keys go to the same partition, and to the same one as with Java's client."
     parser.add_argument("topic", metavar="TOPIC")
-    parser.add_argument("--key-separator", metavar="TEXT", help="a line is key, TEXT, value; default: no keys")
+    parser.add_argument(
+        "--key-separator", metavar="TEXT", type=_separator, help="a line is key, TEXT, value; default: no keys"
+    )
     parser.add_argument("--partition", type=whole_number, help="send everything to this one")
     parser.add_argument(
         "--header", metavar="NAME=VALUE", action="append", default=[], help="a header of every record; may be repeated"
@@ -28,6 +30,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--compression", choices=CODECS, default="none")
     parser.add_argument("--acks", choices=("0", "1", "all"), default="all", help="who must have a record; default: all")
     add_cluster_options(parser)
+
+
+def _separator(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("it can not be empty; leave it out for no keys")
+    return text
 
 
 def run(arguments: argparse.Namespace) -> int:

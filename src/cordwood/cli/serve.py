@@ -12,7 +12,7 @@ from cordwood.errors import ConfigError
 from cordwood.run.node import Node
 from cordwood.run.server import serve
 
-from .options import pairs, whole_number
+from .options import pairs, port_or_any, whole_number
 
 HOST = "127.0.0.1"
 PORT = 9092
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--data", metavar="DIR", help="where the logs are; default: log.dirs, or ./cordwood-data")
     parser.add_argument("--host", help=f"the address to listen on; default: {HOST}")
-    parser.add_argument("--port", type=whole_number, help=f"the port to listen on, 0 for any; default: {PORT}")
+    parser.add_argument("--port", type=port_or_any, help=f"the port to listen on, 0 for any; default: {PORT}")
     parser.add_argument("--node-id", type=whole_number, help="this broker's number; default: node.id, or 1")
     parser.add_argument(
         "--zookeeper", metavar="HOST:PORT,…/CHROOT", help="be one of the cluster that is kept there, not on its own"
@@ -88,8 +88,9 @@ def _announce(config: BrokerConfig, start_s: float) -> Callable[[Node], None]:
 
     def ready(node: Node) -> None:
         took_s = time.monotonic() - start_s
+        where = ",".join(node.addresses.values())
         print(
-            f"broker {config.node_id} is ready at {node.address}, data in {config.data_directory()} ({took_s:.2f} s)",
+            f"broker {config.node_id} is ready at {where}, data in {config.data_directory()} ({took_s:.2f} s)",
             flush=True,
         )
 

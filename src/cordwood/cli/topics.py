@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import (
@@ -28,8 +29,12 @@ from cordwood.client.connect import (
 from cordwood.client.offsets import list_offsets
 
 from . import topics_elect, topics_reassign
-from .options import add_cluster_options, pairs, positive
+from .options import add_cluster_options, pairs, whole_number
 from .table import print_table
+
+# The most that librdkafka asks a cluster for.
+PARTITIONS_MAX = 100_000
+REPLICAS_MAX = 10_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,9 +43,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     create = actions.add_parser("create", help="create topics", description="Create topics.")
     create.add_argument("topics", metavar="TOPIC", nargs="+")
     create.add_argument(
-        "--partitions", type=positive, default=-1, help="how many; default: the broker's num.partitions"
+        "--partitions",
+        type=partial(whole_number, least=1, most=PARTITIONS_MAX),
+        default=-1,
+        help="how many; default: the broker's num.partitions",
     )
-    create.add_argument("--replication-factor", type=positive, default=-1, help="copies; default: the broker's")
+    create.add_argument(
+        "--replication-factor",
+        type=partial(whole_number, least=1, most=REPLICAS_MAX),
+        default=-1,
+        help="copies; default: the broker's",
+    )
     create.add_argument(
         "--config",
         metavar="NAME=VALUE",

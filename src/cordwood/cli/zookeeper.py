@@ -10,7 +10,7 @@ from pathlib import Path
 from cordwood.errors import StorageError
 from cordwood.run.zookeeper_server import Ensemble
 
-from .options import positive, whole_number
+from .options import port_or_any, positive
 
 HOST = "127.0.0.1"
 PORT = 2181
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "It needs Java 17 or newer, and PySpark, whose wheel has ZooKeeper in it. Any other ZooKeeper from 3.6 on will "
         "do as well. Without --host only this machine can connect. SIGTERM or Ctrl-C ends it."
     )
-    parser.add_argument("--port", type=whole_number, default=PORT, help=f"the port, 0 for any; default: {PORT}")
+    parser.add_argument("--port", type=port_or_any, default=PORT, help=f"the port, 0 for any; default: {PORT}")
     parser.add_argument("--host", default=HOST, help=f"the address to listen on; default: {HOST}")
     parser.add_argument("--data", metavar="DIR", default=DATA, help=f"where its data is; default: ./{DATA}")
     parser.add_argument(

@@ -44,6 +44,7 @@ from .topic import TOPIC_SETTINGS, TopicConfig
 
 RACK_AWARE_REPLICA_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 _CLUSTER_WIDE = Scope.CLUSTER_WIDE
+_LISTENER = "PLAINTEXT://127.0.0.1:9092"
 _OVERRIDES = Check(
     lambda value: all(re.fullmatch(r"\s*\S+:[0-9]{1,9}\s*", part) for part in str(value).split(",") if value),
     "a list of address:number",
@@ -66,7 +67,7 @@ class BrokerConfig:
         default=None, doc="The rack or zone that this broker stands in, for spreading replicas."
     )
     listeners: List = setting(
-        default=("PLAINTEXT://127.0.0.1:9092",),
+        default=(_LISTENER,),
         doc="Where to listen, as NAME://host:port. No host, or 0.0.0.0, is every interface; port 0 is any free one.",
     )
     advertised_listeners: List | None = setting(
@@ -661,6 +662,18 @@ def _check_agreement(config: BrokerConfig, layers: Layers) -> None:
                 f"replica.fetch.wait.max.ms is {config.replica_fetch_wait_max_ms}; it must not be more than "
                 f"{name}, {limit_ms}"
             )
+    _check_endpoints(config)
+
+
+def _check_endpoints(config: BrokerConfig) -> None:
+    """Clients can reach this broker somewhere, and are told so where they can."""
+    if not config.listeners:
+        raise ConfigError(f"listeners is empty; name one for clients, such as {_LISTENER}")
+    if not config.endpoints():
+        raise ConfigError(
+            f"listeners has only {','.join(config.listeners)}, and controller.listener.names keeps that from clients; "
+            f"add one for clients, such as {_LISTENER}"
+        )
     for endpoint in config.endpoints():
         if endpoint.protocol != "PLAINTEXT":
             raise ConfigError(f"listeners has {endpoint}; {endpoint.protocol} is not served yet, only PLAINTEXT is")
