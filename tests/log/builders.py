@@ -31,6 +31,8 @@ class Bench:
         self.disk = SimDisk(Random(seed))
         self.config = config
         self.now = instant()
+        self.said: list[str] = []
+        """Warnings of the log."""
         self.log = self.open()
 
     def open(
@@ -44,10 +46,16 @@ class Bench:
             clean=clean,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
+            logger=self,
         )
         if check:
             self.log.check()
         return self.log
+
+    def warning(self, msg: str, /, *args: object) -> None:
+        self.said.append(msg % args)
+
+    debug = info = error = warning
 
     def append(
         self,

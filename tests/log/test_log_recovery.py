@@ -112,6 +112,31 @@ def test_a_segment_that_lost_its_end_without_a_trace_ends_the_log() -> None:
     assert bench.names(".log") == [0]
 
 
+def test_segments_behind_a_gap_are_kept_aside_and_said_to_be() -> None:
+    bench = Bench()
+    bench.fill(20)
+    bases = bench.names(".log")
+    kept = [bench.disk.read(log_path(base)) for base in bases[2:]]
+    bench.disk.remove(log_path(bases[1]))
+    bench.crash(power=False)
+    assert bench.log.end_offset == bases[1]
+    assert bench.names(".log.damaged") == bases[2:]
+    assert [bench.disk.read(log_path(base) + ".damaged") for base in bases[2:]] == kept
+    assert [line for line in bench.said if f"from offset {bases[2]} on" in line]
+    bench.fill(20)
+    bench.crash(power=False)
+    assert bench.log.end_offset == bases[1] + 20
+    assert bench.names(".log.damaged") == bases[2:]
+
+
+def test_a_log_that_ends_before_it_begins_says_so() -> None:
+    bench = Bench(TopicConfig())
+    bench.fill(3)
+    bench.open(log_start_offset=10)
+    assert (bench.log.log_start_offset, bench.log.end_offset) == (10, 10)
+    assert [line for line in bench.said if "ends at offset 3, before offset 10" in line]
+
+
 def test_batches_of_an_older_leader_after_a_newer_one_end_the_log() -> None:
     bench = Bench(TopicConfig())
     bench.fill(3, epoch=5)

@@ -1,8 +1,9 @@
 """Open a partition's log: after a clean stop without reading it, after any other from its recovery point on.
 
 Recovery reads every batch from the first segment on that was not synced with all its files. The first batch that is
-damaged, cut off or out of order ends the log: it and all after it go. Indexes, producers and leader epochs of what was
-read are made anew, whatever their files say. Older segments are trusted; their indexes are checked when first used.
+damaged, cut off or out of order ends the log: it and all after it go (whole segments are kept aside). Indexes,
+producers and leader epochs of what was read are made anew, whatever their files say. Older segments are trusted; their
+indexes are checked when first used.
 """
 
 from bisect import bisect_right
@@ -78,6 +79,13 @@ class _Opening:
             end_offset = self._recover(first)
         if end_offset is None or end_offset < log_start_offset:
             self._was_cut |= end_offset is not None
+            if end_offset is not None:
+                self._say(
+                    "%s ends at offset %d, before offset %d where it should begin; it begins there anew",
+                    self._directory,
+                    end_offset,
+                    log_start_offset,
+                )
             self._start_over(log_start_offset)
             end_offset = log_start_offset
             first = 0
@@ -230,9 +238,23 @@ class _Opening:
             raise CorruptData(f"leader epoch {header.leader_epoch} is stored after epoch {self._epochs.latest}")
 
     def _drop_after(self, number: int) -> None:
-        """Remove the segments after *number* for good: the newest first, and their names before anything is written."""
+        """Take the segments after *number* away for good: the newest first, and before anything is written.
+
+        There is no log with a hole in it here: what a replica lacks, it gets from the others. But these records may be
+        whole, and be nowhere else, so they are kept beside the log.
+        """
+        dropped = self._segments[number + 1 :]
         while len(self._segments) > number + 1:
-            self._remove(self._segments.pop())
+            self._put_away(self._segments.pop())
+        if dropped:
+            self._say(
+                "%s ends at offset %d; what it had from offset %d on, in %d segments, is kept in files that end in %s",
+                self._directory,
+                self._producers.end_offset,
+                dropped[0].base_offset,
+                len(dropped),
+                DAMAGED,
+            )
         self._snapshots.keep_between(0, self._producers.end_offset)
         self._epochs.save_durably()
 
@@ -248,6 +270,12 @@ class _Opening:
             self._disk, self._directory, offset, index_interval_bytes=interval, now_ms=self._now.wall_ms
         )
         self._segments.append(segment)
+
+    def _put_away(self, segment: Segment) -> None:
+        path = segment.path(LOG)
+        segment.close()
+        self._disk.rename(path, path + DAMAGED)
+        self._remove(segment)
 
     def _remove(self, segment: Segment) -> None:
         segment.close()
