@@ -659,6 +659,17 @@ def test_so_it_is_with_many_topics_and_with_partitions_that_come_later() -> None
     assert logs_of(harness, "t0") == 200
 
 
+def test_a_topic_that_comes_into_being_by_being_asked_for_has_its_logs_when_it_is_told_of() -> None:
+    harness = Harness(num_partitions=200)
+    client = harness.connect()
+    client.send(MetadataRequest(topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=True), 12)
+    assert logs_of(harness, "t") == AT_ONCE
+    assert not client.inbox
+    harness.advance(10)
+    assert client.take(MetadataResponse).topics[0].error_code == Error.NONE
+    assert logs_of(harness, "t") == 200
+
+
 def test_topics_that_are_deleted_before_their_logs_are_made_are_gone_for_good() -> None:
     harness = Harness()
     client, other = harness.connect(), harness.connect()

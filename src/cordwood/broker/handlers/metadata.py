@@ -55,7 +55,11 @@ def handle(broker: "Broker", call: Call, request: MetadataRequest) -> MetadataRe
 
     groups = portions(broker, missing, lambda _: broker.config.num_partitions)
     plans = [partial(_creations, broker, group) for group in groups]
-    propose_in_turn(broker, plans, lambda _: broker.reply(call, _respond(broker, call, request)))
+
+    def answer() -> None:
+        broker.reply(call, _respond(broker, call, request))
+
+    propose_in_turn(broker, plans, lambda _: broker.replicas.additions.when_added(missing, answer))
     return None
 
 
