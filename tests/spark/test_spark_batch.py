@@ -221,6 +221,24 @@ def test_an_end_beyond_the_end_stops_a_batch(broker: Broker, topic: str, stored:
     assert batch(broker.bootstrap, **options, failOnDataLoss="false") == without_headers(stored)
 
 
+@pytest.mark.parametrize("fail", [True, False])
+def test_a_start_beyond_the_end_is_refused(broker: Broker, topic: str, stored: list[Read], *, fail: bool) -> None:
+    end = ends(stored)[0]
+    with pytest.raises(ConfigError) as error:
+        batch(
+            broker.bootstrap,
+            subscribe=topic,
+            startingOffsets=offsets_text({0: end + 1, 1: 0, 2: 0}, topic),
+            failOnDataLoss=fail,
+        )
+    wanted = f"option startingOffsets: {topic}-0 would begin at offset {end + 1}, after its end, which is {end}"
+    assert wanted in str(error.value)
+
+
+def test_a_start_at_the_end_is_an_empty_batch(broker: Broker, topic: str, stored: list[Read]) -> None:
+    assert batch(broker.bootstrap, subscribe=topic, startingOffsets=offsets_text(ends(stored), topic)) == []
+
+
 def test_offsets_are_given_for_all_partitions_and_no_others(broker: Broker, topic: str) -> None:
     with pytest.raises(ConfigError, match=f"{topic}-2 is not in it"):
         batch(broker.bootstrap, subscribe=topic, startingOffsets=offsets_text({0: -2, 1: 0}, topic))

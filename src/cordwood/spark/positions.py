@@ -169,14 +169,21 @@ def _check_same(option: str, named: Mapping[Partition, int], partitions: Collect
 
 
 def _check_order(starting: Limit, start: Offsets, ending: Limit, end: Offsets) -> None:
-    """A batch that somebody wants to end before it begins is a mistake; one that begins at the earliest is empty."""
+    """A batch that somebody wants to begin after its end is a mistake; one that begins at the earliest is empty."""
     for (topic, number), offset in sorted(start.items()):
-        chosen = [_is_chosen(starting, (topic, number)), _is_chosen(ending, (topic, number))]
-        if all(chosen) and offset > end[topic, number]:
+        last = end[topic, number]
+        if offset <= last or not _is_chosen(starting, (topic, number)):
+            continue
+        if _is_chosen(ending, (topic, number)):
             raise ConfigError(
-                f"{topic}-{number} would begin at offset {offset} and end before it, at {end[topic, number]}: look at "
-                "the options for the starting and the ending offsets"
+                f"{topic}-{number} would begin at offset {offset} and end before it, at {last}: look at the options "
+                "for the starting and the ending offsets"
             )
+        assert not isinstance(starting, Everywhere), "nothing was chosen"
+        raise ConfigError(
+            f"option {starting.option}: {topic}-{number} would begin at offset {offset}, after its end, which is "
+            f"{last}; was the topic deleted and made anew?"
+        )
 
 
 def _is_chosen(limit: Limit, partition: Partition) -> bool:
