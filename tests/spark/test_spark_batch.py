@@ -242,6 +242,9 @@ def test_a_start_at_the_end_is_an_empty_batch(broker: Broker, topic: str, stored
 def test_offsets_are_given_for_all_partitions_and_no_others(broker: Broker, topic: str) -> None:
     with pytest.raises(ConfigError, match=f"{topic}-2 is not in it"):
         batch(broker.bootstrap, subscribe=topic, startingOffsets=offsets_text({0: -2, 1: 0}, topic))
+    with pytest.raises(ConfigError) as error:
+        batch(broker.bootstrap, subscribe=topic, startingOffsetsByTimestamp=offsets_text({0: 0, 1: 0}, topic))
+    assert f"{topic}-2 is not in it; give it a time in ms" in str(error.value)
     with pytest.raises(ConfigError, match=f"{topic}-9, which is not read"):
         batch(broker.bootstrap, subscribe=topic, startingOffsets=offsets_text({0: -2, 1: 0, 2: 0, 9: 0}, topic))
 

@@ -57,6 +57,7 @@ def values(records: list[Read]) -> list[bytes | None]:
         ({"kafka.acks": "1", "kafka.enable.idempotence": "true"}, "needs kafka.acks=all"),
         ({"topic": " "}, "option topic is empty"),
         ({"kafka.security.protocol": "TLS"}, "option kafka.security.protocol"),
+        ({"kafka.bootstrap.servers": "127.0.0.1"}, "option kafka.bootstrap.servers: 127.0.0.1 is no address"),
     ],
 )
 def test_wrong_options_say_what_is_right(given: Mapping[str, str], reason: str) -> None:

@@ -137,7 +137,7 @@ class Positions:
             case Everywhere(offset):
                 return dict.fromkeys(partitions, offset)
             case AtOffsets(option, offsets):
-                _check_same(option, offsets, partitions)
+                _check_same(option, offsets, partitions, "-1 stands for the latest offset, -2 for the earliest")
                 return offsets
             case AtTimes():
                 return self._at_times(limit, partitions)
@@ -145,7 +145,8 @@ class Positions:
     def _at_times(self, limit: AtTimes, partitions: list[Partition]) -> Offsets:
         """LATEST for partitions without a record as young as that."""
         if not isinstance(limit.times_ms, int):
-            _check_same(limit.option, limit.times_ms, partitions)
+            hint = "give it a time in ms since 1970; 0 is before all records"
+            _check_same(limit.option, limit.times_ms, partitions, hint)
         found = self._at({p: limit.time_ms(p) for p in partitions})
         none = [p for p, offset in found.items() if offset < 0]
         if none and not limit.latest_if_none:
@@ -157,12 +158,11 @@ class Positions:
         return {**found, **dict.fromkeys(none, LATEST)}
 
 
-def _check_same(option: str, named: Mapping[Partition, int], partitions: Collection[Partition]) -> None:
+def _check_same(option: str, named: Mapping[Partition, int], partitions: Collection[Partition], hint: str) -> None:
     missing, unread = set(partitions) - named.keys(), named.keys() - set(partitions)
     if missing:
         raise ConfigError(
-            f"option {option} must have every partition that is read, and {loss.names(missing)} is not in it; -1 "
-            "stands for the latest offset, -2 for the earliest"
+            f"option {option} must have every partition that is read, and {loss.names(missing)} is not in it; {hint}"
         )
     if unread:
         raise ConfigError(f"option {option} has {loss.names(unread)}, which is not read, or does not exist")
