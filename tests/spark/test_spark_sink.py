@@ -18,12 +18,15 @@ from cordwood.spark.arrow_schema import HEADERS_TYPE
 from cordwood.spark.encode import Rows
 from cordwood.spark.option_names import Use, check_names
 from cordwood.spark.outlet import Outlet
-from cordwood.spark.sink import Plan
+from cordwood.spark.sink import StreamSink
 from cordwood.spark.sink_options import SinkOptions
 from cordwood.spark.sink_rows import SinkColumns, UnwritableRow, by_topic, gathered
+from cordwood.spark.source import CordwoodSource
 from cordwood.testing import Broker
 from spark.spark_topics import CODECS, Kafka, Read
 from support.process import BrokerProcess
+
+SINK = {"kafka.bootstrap.servers": "127.0.0.1:9092", "topic": "t"}
 
 
 def options(broker: Broker, **given: str) -> SinkOptions:
@@ -141,8 +144,14 @@ def test_rows_are_gathered_and_parted_by_topic() -> None:
 
 
 def test_a_topic_can_not_be_overwritten() -> None:
-    with pytest.raises(ConfigError, match="append"):
-        Plan.of({}, StructType().add("value", "string"), overwrite=True)
+    with pytest.raises(ConfigError, match=r'mode\("append"\)'):
+        CordwoodSource(SINK).writer(StructType().add("value", "string"), overwrite=True)
+
+
+def test_a_stream_in_complete_mode_appends() -> None:
+    """Spark says overwrite for it."""
+    writer = CordwoodSource(SINK).streamWriter(StructType().add("value", "string"), overwrite=True)
+    assert isinstance(writer, StreamSink)
 
 
 # Rows to topics

@@ -54,8 +54,8 @@ class Security:
             raise ConfigError(f"sasl.mechanism is {self.mechanism!r}; choose one of {', '.join(MECHANISMS)}")
         if self.uses_sasl and not self.username:
             raise ConfigError(
-                f"security.protocol is {self.protocol}, which needs a user: set sasl.jaas.config as for Kafka's client, "
-                "or sasl.username and sasl.password"
+                f"security.protocol is {self.protocol}, which needs a user: set sasl.jaas.config as for Kafka's "
+                "client, or sasl.username and sasl.password"
             )
 
     @property

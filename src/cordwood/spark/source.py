@@ -100,7 +100,9 @@ class CordwoodSource(DataSource):
         from .option_file import resolved
         from .sink import stream_sink
 
-        return stream_sink(resolved(self.options), schema, overwrite=overwrite)
+        # To overwrite is Spark's word for outputMode("complete"). As with Spark's Kafka sink, each micro-batch appends
+        # the whole result then, and whoever reads the topic takes the last value of each key.
+        return stream_sink(resolved(self.options), schema)
 
 
 def spark_schema(options: "SourceOptions") -> StructType:
