@@ -71,6 +71,18 @@ def test_only_the_columns_asked_for_are_there(load: Load, topic: str, stored: li
     assert found == sorted((r.offset, r.value) for r in stored if r.value is not None)
 
 
+def test_a_table_has_the_same_records_when_it_is_used_again_and_a_new_one_has_all(
+    load: Load, kafka: Kafka, name: str
+) -> None:
+    """Spark asks a source in Python for its tasks once. If this fails, the README's rule about it can go."""
+    kafka.produce(kafka.make(name), [b"a", b"b"])
+    frame = load(subscribe=name)
+    assert frame.count() == 2
+    kafka.produce(name, [b"c"])
+    assert frame.count() == 2
+    assert load(subscribe=name).count() == 3
+
+
 def test_a_topic_without_records_is_an_empty_table(load: Load, kafka: Kafka, name: str) -> None:
     assert load(subscribe=kafka.make(name)).collect() == []
 

@@ -87,7 +87,7 @@ class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """
 
     def __init__(self, reason: CordwoodError) -> None:
-        self._reason = reason
+        self._reason = reason.with_traceback(None)
 
     def initialOffset(self) -> Json:
         raise self._reason from None
