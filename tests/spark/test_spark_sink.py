@@ -59,6 +59,10 @@ def values(records: list[Read]) -> list[bytes | None]:
         ({"kafka.max.request.size": "big"}, "write a whole number"),
         ({"kafka.acks": "1", "kafka.enable.idempotence": "true"}, "needs kafka.acks=all"),
         ({"topic": " "}, "option topic is empty"),
+        ({"kafka.compression.gzip.level": "99"}, "option kafka.compression.gzip.level is '99'; write -1 or 1 to 9"),
+        ({"kafka.compression.gzip.level": "0"}, "write -1 or 1 to 9"),
+        ({"kafka.compression.type": "lz4", "kafka.compression.lz4.level": "18"}, "write 1 to 17"),
+        ({"kafka.compression.zstd.level": "high"}, "write -131072 to 22"),
         ({"kafka.security.protocol": "TLS"}, "option kafka.security.protocol"),
         ({"kafka.bootstrap.servers": "127.0.0.1"}, "option kafka.bootstrap.servers: 127.0.0.1 is no address"),
     ],
@@ -101,6 +105,9 @@ def test_the_producers_names_are_taken() -> None:
         }
     )
     assert (found.settings.timeout_ms, found.codec.name, found.level, found.acks) == (5000, "ZSTD", 7, 1)
+    assert (
+        SinkOptions.of({**SINK, "kafka.compression.type": "gzip", "kafka.compression.gzip.level": "-1"}).level is None
+    )
     assert not found.idempotent, "a new leader may not know of rows that one broker has confirmed"
 
 
