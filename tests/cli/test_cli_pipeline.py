@@ -47,11 +47,18 @@ def test_the_example_names_this_cluster_and_says_how_to_go_on(run: Run, tmp_path
     directory = tmp_path / "my shop"
     outcome = run("pipeline", "init", str(directory), "--bootstrap", "kafka:9092")
     project = Project.open(str(directory))
-    assert outcome.lines[-1] == f"  cordwood pipeline run {directory}"
+    hints = [line for line in outcome.lines if line.startswith("  ")]
+    assert hints[0] == "  cordwood topics create orders large-orders --bootstrap kafka:9092"
+    assert hints[1].endswith("| cordwood produce orders --key-separator : --bootstrap kafka:9092")
+    assert hints[2] == f"  cordwood pipeline run '{directory}'"
     assert (project.name, project.group, project.bootstrap) == ("my-shop", "my-shop", "kafka:9092")
     assert project.spec.read_text().count(f"storage: {(directory / 'state').as_uri()}") == 1
     for path in directory.rglob("*.py"):
         compile(path.read_text(), str(path), "exec")
+
+
+def test_commands_for_the_usual_broker_are_short(run: Run, tmp_path: Path) -> None:
+    assert "--bootstrap" not in run("pipeline", "init", str(tmp_path / "shop")).out
 
 
 def test_a_pipeline_is_not_written_over(run: Run, project: Project) -> None:

@@ -55,10 +55,19 @@ class Kafka:
         wanted = TopicPartition(topic, partition, before)
         self.admin.delete_records([wanted])[wanted].result(DEADLINE_S)
 
-    def produce(self, topic: str, values: Iterable[bytes], *, partition: int = 0, codec: str = "none") -> None:
+    def produce(
+        self,
+        topic: str,
+        values: Iterable[bytes],
+        *,
+        partition: int = 0,
+        codec: str = "none",
+        timestamp_ms: int = 0,
+    ) -> None:
+        """Records with this time, or with the time that it is."""
         producer = self.producer(codec)
         for value in values:
-            producer.produce(topic, value, partition=partition)
+            producer.produce(topic, value, partition=partition, timestamp=timestamp_ms)
         assert producer.flush(DEADLINE_S) == 0
 
     def producer(self, codec: str) -> Producer:

@@ -71,6 +71,18 @@ def test_only_the_columns_asked_for_are_there(load: Load, topic: str, stored: li
     assert found == sorted((r.offset, r.value) for r in stored if r.value is not None)
 
 
+def test_a_table_has_the_same_records_when_it_is_used_again_and_a_new_one_has_all(
+    load: Load, kafka: Kafka, name: str
+) -> None:
+    """Spark asks a source in Python for its tasks once. If this fails, the README's rule about it can go."""
+    kafka.produce(kafka.make(name), [b"a", b"b"])
+    frame = load(subscribe=name)
+    assert frame.count() == 2
+    kafka.produce(name, [b"c"])
+    assert frame.count() == 2
+    assert load(subscribe=name).count() == 3
+
+
 def test_a_topic_without_records_is_an_empty_table(load: Load, kafka: Kafka, name: str) -> None:
     assert load(subscribe=kafka.make(name)).collect() == []
 
@@ -221,9 +233,30 @@ def test_an_end_beyond_the_end_stops_a_batch(broker: Broker, topic: str, stored:
     assert batch(broker.bootstrap, **options, failOnDataLoss="false") == without_headers(stored)
 
 
+@pytest.mark.parametrize("fail", [True, False])
+def test_a_start_beyond_the_end_is_refused(broker: Broker, topic: str, stored: list[Read], *, fail: bool) -> None:
+    end = ends(stored)[0]
+    with pytest.raises(ConfigError) as error:
+        batch(
+            broker.bootstrap,
+            subscribe=topic,
+            startingOffsets=offsets_text({0: end + 1, 1: 0, 2: 0}, topic),
+            failOnDataLoss=fail,
+        )
+    wanted = f"option startingOffsets: {topic}-0 would begin at offset {end + 1}, after its end, which is {end}"
+    assert wanted in str(error.value)
+
+
+def test_a_start_at_the_end_is_an_empty_batch(broker: Broker, topic: str, stored: list[Read]) -> None:
+    assert batch(broker.bootstrap, subscribe=topic, startingOffsets=offsets_text(ends(stored), topic)) == []
+
+
 def test_offsets_are_given_for_all_partitions_and_no_others(broker: Broker, topic: str) -> None:
     with pytest.raises(ConfigError, match=f"{topic}-2 is not in it"):
         batch(broker.bootstrap, subscribe=topic, startingOffsets=offsets_text({0: -2, 1: 0}, topic))
+    with pytest.raises(ConfigError) as error:
+        batch(broker.bootstrap, subscribe=topic, startingOffsetsByTimestamp=offsets_text({0: 0, 1: 0}, topic))
+    assert f"{topic}-2 is not in it; give it a time in ms" in str(error.value)
     with pytest.raises(ConfigError, match=f"{topic}-9, which is not read"):
         batch(broker.bootstrap, subscribe=topic, startingOffsets=offsets_text({0: -2, 1: 0, 2: 0, 9: 0}, topic))
 

@@ -4,6 +4,9 @@ import pickle
 from pathlib import Path
 
 import pytest
+from pyspark.sql.datasource import CaseInsensitiveDict, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
 
 from cordwood.client.raw import READ_COMMITTED
 from cordwood.errors import ConfigError
@@ -11,6 +14,7 @@ from cordwood.spark.offsets import EARLIEST, LATEST, AtOffsets, AtTimes, Everywh
 from cordwood.spark.option_file import hidden, resolved
 from cordwood.spark.option_names import OPTIONS, Use
 from cordwood.spark.options import SourceOptions
+from cordwood.spark.source import CordwoodSource
 from cordwood.spark.subscription import Assign, Subscribe, SubscribePattern
 
 NEEDED = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}
@@ -179,6 +183,16 @@ def test_an_ill_typed_value_is_refused_by_its_options_name(given: dict[str, str]
 def test_an_ill_typed_setting_of_kafkas_is_refused_by_its_options_name() -> None:
     assert "option kafka.isolation.level" in refusal(**{"kafka.isolation.level": "committed"})
     assert "option kafka.request.timeout.ms" in refusal(**{"kafka.request.timeout.ms": "1s"})
+    assert "option kafka.bootstrap.servers: h:x is no address" in refusal(**{"kafka.bootstrap.servers": "h:x"})
+
+
+@pytest.mark.parametrize("name", ["startingOffsetsByTimestamp", "endingOffsetsByTimestamp"])
+@pytest.mark.parametrize("text", ["yesterday", '{"orders":{"0":"1"}}', '{"orders":{"0":-1}}', '{"orders":{"0":-3}}'])
+def test_a_wrong_time_gets_an_example_of_times(name: str, text: str) -> None:
+    found = refusal(**{name: text})
+    assert f"option {name}" in found
+    assert '{"orders":{"0":1700000000000' in found
+    assert "latest" not in found
 
 
 @pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])
@@ -287,3 +301,35 @@ def test_what_is_no_secret_stays_where_it_is(tmp_path: Path) -> None:
     found = hidden({**given, "kafka.ssl.key.password": "hush"}, str(tmp_path))
     assert resolved(found) == {**given, "kafka.ssl.key.password": "hush"}
     assert "hush" not in str(found)
+
+
+# Where Spark asks for a stream
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"endingOffsets": "latest"}, "option endingOffsets is for batch queries: a stream has no end"),
+        ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "1"}, "option minOffsetsPerTrigger is 9"),
+    ],
+)
+def test_a_stream_that_is_refused_says_so_whatever_it_is_asked_first(given: dict[str, str], reason: str) -> None:
+    """Spark's process ends in an error of its own if there is no reader at all, and hides the reason."""
+    source = CordwoodSource(CaseInsensitiveDict({**NEEDED, **given}))
+    reader = source.streamReader(StructType())
+    assert isinstance(reader, SupportsTriggerAvailableNow)
+    for question in (
+        reader.initialOffset,
+        reader.getDefaultReadLimit,
+        reader.prepareForTriggerAvailableNow,
+        reader.reportLatestOffset,
+        lambda: reader.latestOffset({}, ReadAllAvailable()),
+        lambda: reader.partitions({}, {}),
+        lambda: reader.read(InputPartition(None)),
+    ):
+        with pytest.raises(ConfigError) as error:
+            question()
+        assert reason in str(error.value)
+        assert error.value.__cause__ is None
+        assert error.value.__suppress_context__ or error.value.__context__ is None
+    reader.stop()

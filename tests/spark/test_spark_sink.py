@@ -18,12 +18,15 @@ from cordwood.spark.arrow_schema import HEADERS_TYPE
 from cordwood.spark.encode import Rows
 from cordwood.spark.option_names import Use, check_names
 from cordwood.spark.outlet import Outlet
-from cordwood.spark.sink import Plan
+from cordwood.spark.sink import StreamSink
 from cordwood.spark.sink_options import SinkOptions
 from cordwood.spark.sink_rows import SinkColumns, UnwritableRow, by_topic, gathered
+from cordwood.spark.source import CordwoodSource
 from cordwood.testing import Broker
 from spark.spark_topics import CODECS, Kafka, Read
 from support.process import BrokerProcess
+
+SINK = {"kafka.bootstrap.servers": "127.0.0.1:9092", "topic": "t"}
 
 
 def options(broker: Broker, **given: str) -> SinkOptions:
@@ -56,7 +59,12 @@ def values(records: list[Read]) -> list[bytes | None]:
         ({"kafka.max.request.size": "big"}, "write a whole number"),
         ({"kafka.acks": "1", "kafka.enable.idempotence": "true"}, "needs kafka.acks=all"),
         ({"topic": " "}, "option topic is empty"),
+        ({"kafka.compression.gzip.level": "99"}, "option kafka.compression.gzip.level is '99'; write -1 or 1 to 9"),
+        ({"kafka.compression.gzip.level": "0"}, "write -1 or 1 to 9"),
+        ({"kafka.compression.type": "lz4", "kafka.compression.lz4.level": "18"}, "write 1 to 17"),
+        ({"kafka.compression.zstd.level": "high"}, "write -131072 to 22"),
         ({"kafka.security.protocol": "TLS"}, "option kafka.security.protocol"),
+        ({"kafka.bootstrap.servers": "127.0.0.1"}, "option kafka.bootstrap.servers: 127.0.0.1 is no address"),
     ],
 )
 def test_wrong_options_say_what_is_right(given: Mapping[str, str], reason: str) -> None:
@@ -97,6 +105,9 @@ def test_the_producers_names_are_taken() -> None:
         }
     )
     assert (found.settings.timeout_ms, found.codec.name, found.level, found.acks) == (5000, "ZSTD", 7, 1)
+    assert (
+        SinkOptions.of({**SINK, "kafka.compression.type": "gzip", "kafka.compression.gzip.level": "-1"}).level is None
+    )
     assert not found.idempotent, "a new leader may not know of rows that one broker has confirmed"
 
 
@@ -140,8 +151,14 @@ def test_rows_are_gathered_and_parted_by_topic() -> None:
 
 
 def test_a_topic_can_not_be_overwritten() -> None:
-    with pytest.raises(ConfigError, match="append"):
-        Plan.of({}, StructType().add("value", "string"), overwrite=True)
+    with pytest.raises(ConfigError, match=r'mode\("append"\)'):
+        CordwoodSource(SINK).writer(StructType().add("value", "string"), overwrite=True)
+
+
+def test_a_stream_in_complete_mode_appends() -> None:
+    """Spark says overwrite for it."""
+    writer = CordwoodSource(SINK).streamWriter(StructType().add("value", "string"), overwrite=True)
+    assert isinstance(writer, StreamSink)
 
 
 # Rows to topics

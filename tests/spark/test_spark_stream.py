@@ -78,6 +78,62 @@ def test_a_stream_that_is_killed_at_its_beginning_keeps_it(
     assert values(*query.drain()) == numbered(10, 5)
 
 
+def test_partitions_that_do_not_begin_at_the_latest_offset_are_in_the_first_micro_batch(
+    stream: Stream, kafka: Kafka, name: str
+) -> None:
+    kafka.make(name, 3)
+    for partition in range(3):
+        kafka.produce(name, numbered(10 * partition, 10), partition=partition)
+    query = stream(subscribe=name, startingOffsets=offsets_text({0: 4, 1: -1, 2: -2}, name))
+    assert values(query.step(ReadAllAvailable())) == [*numbered(4, 6), *numbered(20, 10)]
+    assert query.planned == [{name: {"0": 10, "1": 10, "2": 10}}]
+    kafka.produce(name, numbered(30, 2), partition=1)
+    assert values(query.step()) == numbered(30, 2)
+
+
+def test_partitions_with_young_records_are_in_the_first_micro_batch(stream: Stream, kafka: Kafka, name: str) -> None:
+    kafka.make(name, 2)
+    kafka.produce(name, numbered(0, 10), timestamp_ms=1000)
+    kafka.produce(name, numbered(10, 5), partition=1, timestamp_ms=2000)
+    query = stream(subscribe=name, startingTimestamp=1500, startingOffsetsByTimestampStrategy="latest")
+    assert values(query.step(ReadAllAvailable())) == numbered(10, 5)
+    assert query.planned == [{name: {"0": 10, "1": 5}}]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_latest_meant_survives_whatever_comes_before_the_first_micro_batch_is_done(
+    stream: Stream, kafka: Kafka, name: str, seed: int
+) -> None:
+    """Records come between all questions, and the query is killed: what came after it began is read."""
+    chance = random.Random(seed)
+    kafka.make(name, 2)
+    kafka.produce(name, numbered(0, 10))
+    kafka.produce(name, numbered(10, 10), partition=1)
+    query = stream(subscribe=name, startingOffsets=offsets_text({0: -1, 1: 3}, name), maxOffsetsPerTrigger=4)
+    query.begin()
+    wanted, produced = numbered(13, 7), 20
+    for step in range(3):
+        count = chance.randrange(1, 4)
+        kafka.produce(name, numbered(produced, count), partition=step % 2)
+        wanted += numbered(produced, count)
+        produced += count
+        if not query.planned:
+            query.plan()
+        else:
+            query.start()
+    assert sorted(values(*query.drain())) == sorted(wanted)
+
+
+def test_a_start_beyond_the_end_is_told_though_another_partition_begins_at_the_latest_offset(
+    stream: Stream, kafka: Kafka, name: str
+) -> None:
+    kafka.produce(kafka.make(name, 2), numbered(0, 10))
+    offsets = offsets_text({0: 99, 1: -1}, name)
+    query = stream(subscribe=name, startingOffsets=offsets, fetchOffset_numRetries=1)
+    with pytest.raises(DataLossError, match=f"{name}-0 ends at offset 10"):
+        query.step()
+
+
 def test_partitions_that_are_new_when_the_first_micro_batch_is_done_again_are_not_missed(
     stream: Stream, kafka: Kafka, name: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -91,15 +92,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _init(arguments: argparse.Namespace) -> int:
-    bootstrap = arguments.bootstrap or os.environ.get("CORDWOOD_BOOTSTRAP", BOOTSTRAP)
+    usual = os.environ.get("CORDWOOD_BOOTSTRAP", BOOTSTRAP)
+    bootstrap = arguments.bootstrap or usual
+    there = "" if bootstrap == usual else f" --bootstrap {shlex.quote(bootstrap)}"
     directory = arguments.directory
     for path in write_example(directory, bootstrap=bootstrap):
         print(f"wrote {os.path.relpath(path)}")
     print(
         f"\nTry it, with a broker at {bootstrap} (`cordwood serve` starts one):\n"
-        f"  cordwood topics create {' '.join(TOPICS)}\n"
-        """  echo 'ada:{"item": "cake", "cents": 5500}' | cordwood produce orders --key-separator :\n"""
-        f"  cordwood pipeline run {directory}"
+        f"  cordwood topics create {' '.join(TOPICS)}{there}\n"
+        """  echo 'ada:{"item": "cake", "cents": 5500}' | cordwood produce orders --key-separator :"""
+        f"{there}\n"
+        f"  cordwood pipeline run {shlex.quote(directory)}"
     )
     return 0
 

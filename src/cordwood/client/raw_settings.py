@@ -54,8 +54,8 @@ class Security:
             raise ConfigError(f"sasl.mechanism is {self.mechanism!r}; choose one of {', '.join(MECHANISMS)}")
         if self.uses_sasl and not self.username:
             raise ConfigError(
-                f"{self.protocol} needs a user: set sasl.jaas.config as for Kafka's client, or sasl.username and "
-                "sasl.password"
+                f"security.protocol is {self.protocol}, which needs a user: set sasl.jaas.config as for Kafka's "
+                "client, or sasl.username and sasl.password"
             )
 
     @property
@@ -100,7 +100,7 @@ class RawSettings:
         """From the properties of a Java client, such as ``bootstrap.servers`` and ``security.protocol``.
 
         Raises:
-            ConfigError: one of them can not be used; the text names it.
+            ConfigError: one of them can not be used; the text begins with its name.
         """
         if "bootstrap.servers" not in properties:
             raise ConfigError("bootstrap.servers is missing; write it as host:port, several with commas between them")
@@ -137,7 +137,9 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
     for address in filter(None, map(str.strip, bootstrap.split(","))):
         host, _, port = address.rpartition("://")[2].rpartition(":")
         if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
-            raise ConfigError(f"{address} is no address; write it as host:port, such as 127.0.0.1:9092")
+            raise ConfigError(
+                f"bootstrap.servers: {address} is no address; write it as host:port, such as 127.0.0.1:9092"
+            )
         found.append((host.strip("[]"), int(port)))
     if not found:
         raise ConfigError("bootstrap.servers is empty; write it as host:port, several with commas between them")
@@ -146,9 +148,12 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
 
 def _number(properties: Mapping[str, str], key: str) -> int:
     try:
-        return int(properties[key])
+        number = int(properties[key])
     except ValueError:
-        raise ConfigError(f"{key} is {properties[key]!r}; write a whole number") from None
+        number = 0
+    if not 0 < number < 2**31:
+        raise ConfigError(f"{key} is {properties[key]!r}; write a whole number, at least 1 and less than 2^31")
+    return number
 
 
 def _security(properties: Mapping[str, str]) -> Security:

@@ -21,6 +21,8 @@ Json = dict[str, dict[str, int]]
 
 T = TypeVar("T")
 
+_TIMES: Final = '{"orders":{"0":1700000000000,"1":1700000000000}}'
+
 
 @dataclass(frozen=True, slots=True)
 class Everywhere:
@@ -76,20 +78,24 @@ def of_json(offsets: Json) -> Offsets:
 
 
 def parse_offsets(option: str, text: str) -> Offsets:
-    """The value of an option that has an offset, or a time, for each partition."""
-    example = '{"orders":{"0":23,"1":-1}}'
-
-    def read(value: object) -> Offsets:
-        return {
-            (topic, number): _int(entry) for topic, entries in _items(value) for number, entry in _numbered(entries)
-        }
-
-    found = _parsed(option, text, example, read)
+    """The value of an option that has an offset for each partition."""
+    found = _parsed(option, text, '{"orders":{"0":23,"1":-1}}', _by_partition)
     for (topic, partition), offset in found.items():
         if offset < EARLIEST:
             raise ConfigError(
                 f"option {option}: {offset} for {topic}-{partition} is no offset; -1 stands for the latest, -2 for the "
                 "earliest"
+            )
+    return found
+
+
+def parse_times(option: str, text: str) -> Offsets:
+    """The value of an option that has a time in ms for each partition."""
+    found = _parsed(option, text, _TIMES, _by_partition)
+    for (topic, partition), time_ms in found.items():
+        if time_ms < 0:
+            raise ConfigError(
+                f"option {option}: {time_ms} for {topic}-{partition} is no time; write ms since 1970, as in {_TIMES}"
             )
     return found
 
@@ -112,6 +118,10 @@ def _parsed(option: str, text: str, example: str, read: Callable[[object], T]) -
         return read(json.loads(text))
     except (ValueError, TypeError, RecursionError):
         raise ConfigError(f"option {option} is {text[:200]!r}; write it as {example}") from None
+
+
+def _by_partition(value: object) -> Offsets:
+    return {(topic, number): _int(entry) for topic, entries in _items(value) for number, entry in _numbered(entries)}
 
 
 def _items(value: object) -> list[tuple[str, object]]:

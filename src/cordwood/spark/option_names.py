@@ -42,7 +42,9 @@ class Option:
 SOURCE: Final = (
     Option("assign", Use.READ, 'the partitions to read: {"orders":[0,1]}'),
     Option("subscribe", Use.READ, "the topics to read, with commas between them"),
-    Option("subscribePattern", Use.READ, "a regular expression that is found in the names of the topics to read"),
+    Option(
+        "subscribePattern", Use.READ, "a regular expression, as Java has them, found in the names of the topics to read"
+    ),
     Option("startingTimestamp", Use.READ, "begin with the first records not older than this time in ms"),
     Option("startingOffsetsByTimestamp", Use.READ, 'the same for each partition: {"orders":{"0":1700000000000}}'),
     Option("startingOffsetsByTimestampStrategy", Use.READ, "for partitions without such records: error or latest"),

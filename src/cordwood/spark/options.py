@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Final
 from cordwood.client.raw_settings import RawSettings
 from cordwood.errors import ConfigError
 
-from .offsets import EARLIEST, LATEST, AtOffsets, AtTimes, Everywhere, Limit, parse_offsets, parse_partitions
+from .offsets import (
+    EARLIEST,
+    LATEST,
+    AtOffsets,
+    AtTimes,
+    Everywhere,
+    Limit,
+    parse_offsets,
+    parse_partitions,
+    parse_times,
+)
 from .option_names import PREFIX, Use, check_names
 from .schema import Columns
 from .subscription import Assign, Subscription, parse
@@ -197,7 +207,7 @@ class _Reading:
         if time_ms is not None:
             return AtTimes(by_time, time_ms, lenient)
         if (times := self.text(by_times)) is not None:
-            return AtTimes(by_times, parse_offsets(by_times, times), lenient)
+            return AtTimes(by_times, parse_times(by_times, times), lenient)
         text = self.text(by_offset)
         named = {"earliest": EARLIEST, "latest": LATEST, None: default}
         if text is None or text.lower() in named:

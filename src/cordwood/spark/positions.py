@@ -7,6 +7,7 @@ not be is asked for again a few times (``fetchOffset.numRetries``) before it is 
 import logging
 from collections.abc import Collection, Mapping
 from threading import Event
+from typing import NamedTuple
 
 from cordwood.client.raw import RawClient, UnknownTopic
 from cordwood.errors import ConfigError
@@ -16,6 +17,14 @@ from .offsets import EARLIEST, LATEST, AtOffsets, AtTimes, Everywhere, Limit, Of
 from .options import SourceOptions
 from .ranges import Range
 from .subscription import check_found
+
+
+class Begin(NamedTuple):
+    """Where a stream begins."""
+
+    offsets: Offsets
+    at_latest: frozenset[Partition]
+    """Those of the partitions that begin at their ends: asked for again, they begin later."""
 
 
 class Positions:
@@ -29,9 +38,11 @@ class Positions:
 
     # Streams
 
-    def begin(self) -> Offsets:
+    def begin(self) -> Begin:
         """Where a new stream begins."""
-        return self._resolved(self._options.starting, self._subscribed())
+        chosen = self._chosen(self._options.starting, self._subscribed())
+        at_latest = frozenset(partition for partition, offset in chosen.items() if offset == LATEST)
+        return Begin(self._known(chosen), at_latest)
 
     def latest(self, known: Mapping[Partition, int]) -> Offsets:
         """Where the partitions end; *known* is where they ended before."""
@@ -114,18 +125,28 @@ class Positions:
         return {partition: found.offset for partition, found in self._client.offsets(wanted).items()}
 
     def _resolved(self, limit: Limit, partitions: list[Partition]) -> Offsets:
+        return self._known(self._chosen(limit, partitions))
+
+    def _known(self, chosen: Offsets) -> Offsets:
+        """With offsets in the place of LATEST and EARLIEST."""
+        return {**chosen, **self._at({p: offset for p, offset in chosen.items() if offset < 0})}
+
+    def _chosen(self, limit: Limit, partitions: list[Partition]) -> Offsets:
+        """What an option says for each partition: an offset, LATEST or EARLIEST."""
         match limit:
             case Everywhere(offset):
-                return self._at(dict.fromkeys(partitions, offset))
+                return dict.fromkeys(partitions, offset)
             case AtOffsets(option, offsets):
-                _check_same(option, offsets, partitions)
-                return {**offsets, **self._at({p: offset for p, offset in offsets.items() if offset < 0})}
+                _check_same(option, offsets, partitions, "-1 stands for the latest offset, -2 for the earliest")
+                return offsets
             case AtTimes():
-                return self._resolved_times(limit, partitions)
+                return self._at_times(limit, partitions)
 
-    def _resolved_times(self, limit: AtTimes, partitions: list[Partition]) -> Offsets:
+    def _at_times(self, limit: AtTimes, partitions: list[Partition]) -> Offsets:
+        """LATEST for partitions without a record as young as that."""
         if not isinstance(limit.times_ms, int):
-            _check_same(limit.option, limit.times_ms, partitions)
+            hint = "give it a time in ms since 1970; 0 is before all records"
+            _check_same(limit.option, limit.times_ms, partitions, hint)
         found = self._at({p: limit.time_ms(p) for p in partitions})
         none = [p for p, offset in found.items() if offset < 0]
         if none and not limit.latest_if_none:
@@ -134,29 +155,35 @@ class Positions:
                 f"option {limit.option}: {topic}-{number} has no record as young as {limit.time_ms(none[0])}; to begin "
                 "at the end of such partitions, set startingOffsetsByTimestampStrategy to latest"
             )
-        return {**found, **self._at(dict.fromkeys(none, LATEST))}
+        return {**found, **dict.fromkeys(none, LATEST)}
 
 
-def _check_same(option: str, named: Mapping[Partition, int], partitions: Collection[Partition]) -> None:
+def _check_same(option: str, named: Mapping[Partition, int], partitions: Collection[Partition], hint: str) -> None:
     missing, unread = set(partitions) - named.keys(), named.keys() - set(partitions)
     if missing:
         raise ConfigError(
-            f"option {option} must have every partition that is read, and {loss.names(missing)} is not in it; -1 "
-            "stands for the latest offset, -2 for the earliest"
+            f"option {option} must have every partition that is read, and {loss.names(missing)} is not in it; {hint}"
         )
     if unread:
         raise ConfigError(f"option {option} has {loss.names(unread)}, which is not read, or does not exist")
 
 
 def _check_order(starting: Limit, start: Offsets, ending: Limit, end: Offsets) -> None:
-    """A batch that somebody wants to end before it begins is a mistake; one that begins at the earliest is empty."""
+    """A batch that somebody wants to begin after its end is a mistake; one that begins at the earliest is empty."""
     for (topic, number), offset in sorted(start.items()):
-        chosen = [_is_chosen(starting, (topic, number)), _is_chosen(ending, (topic, number))]
-        if all(chosen) and offset > end[topic, number]:
+        last = end[topic, number]
+        if offset <= last or not _is_chosen(starting, (topic, number)):
+            continue
+        if _is_chosen(ending, (topic, number)):
             raise ConfigError(
-                f"{topic}-{number} would begin at offset {offset} and end before it, at {end[topic, number]}: look at "
-                "the options for the starting and the ending offsets"
+                f"{topic}-{number} would begin at offset {offset} and end before it, at {last}: look at the options "
+                "for the starting and the ending offsets"
             )
+        assert not isinstance(starting, Everywhere), "nothing was chosen"
+        raise ConfigError(
+            f"option {starting.option}: {topic}-{number} would begin at offset {offset}, after its end, which is "
+            f"{last}; was the topic deleted and made anew?"
+        )
 
 
 def _is_chosen(limit: Limit, partition: Partition) -> bool:

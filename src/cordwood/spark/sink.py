@@ -50,15 +50,11 @@ class Plan:
     arrival: Arrival = field(default_factory=Arrival)
 
     @classmethod
-    def of(cls, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> "Plan":
+    def of(cls, options: Mapping[str, str], schema: StructType) -> "Plan":
         """
         Raises:
             ConfigError: options or columns can not be used; the text says what would be right.
         """
-        if overwrite:
-            raise ConfigError(
-                'a topic can not be overwritten; write with mode("append"), in streams outputMode("append")'
-            )
         check_names(options, Use.WRITE)
         wanted = SinkOptions.of(options)
         return cls(wanted, SinkColumns.of(schema, topic=wanted.topic))
@@ -104,11 +100,13 @@ class StreamSink(DataSourceStreamArrowWriter):
 
 
 def batch_sink(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> BatchSink:
-    plan = Plan.of(options, schema, overwrite=overwrite)
+    if overwrite:
+        raise ConfigError('a topic can not be overwritten; write with mode("append")')
+    plan = Plan.of(options, schema)
     warm()  # one process compiles, if any must, and all tasks find the result
     return BatchSink(plan)
 
 
-def stream_sink(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> StreamSink:
+def stream_sink(options: Mapping[str, str], schema: StructType) -> StreamSink:
     """Spark makes it anew for each micro-batch, so only the cheapest is done here."""
-    return StreamSink(Plan.of(options, schema, overwrite=overwrite))
+    return StreamSink(Plan.of(options, schema))

@@ -1,5 +1,6 @@
 """The sink's options, read and checked: where rows go, and how."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Self, TypeVar
@@ -15,6 +16,8 @@ PREFIX: Final = "kafka."
 _ACKS: Final = {"all": -1, "-1": -1, "1": 1, "0": 1}
 """Nothing can be repeated that nobody answers for, so rows are always confirmed by one broker at least."""
 _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
+_LEVELS: Final = {Codec.GZIP: range(1, 10), Codec.LZ4: range(1, 18), Codec.ZSTD: range(-(2**17), 23)}
+"""Those of Kafka's producer. For gzip there is also -1, the library's own choice."""
 _UNDER_WAY_MAX: Final = 4
 _DELIVERY_TIMEOUT_MS: Final = 120_000
 
@@ -51,13 +54,13 @@ class SinkOptions:
             raise ConfigError(
                 "option kafka.enable.idempotence needs kafka.acks=all: a new leader must know of all rows"
             )
-        level = _number(kafka, f"compression.{codec.name.lower()}.level", least=-(2**17))
+        levels = {codec: _level(kafka, codec) for codec in _LEVELS}
         return cls(
             settings=_sink_settings(options, kafka),
             topic=given.get("topic"),
             acks=acks,
             codec=codec,
-            level=level,
+            level=levels.get(codec),
             idempotent=idempotence and acks == -1,
             row_bytes_max=_number(kafka, "max.request.size"),
             under_way=min(_number(kafka, "max.in.flight.requests.per.connection") or _UNDER_WAY_MAX, _UNDER_WAY_MAX),
@@ -86,13 +89,25 @@ def _choice(kafka: Mapping[str, str], name: str, choices: Mapping[str, T], defau
     return choices[text]
 
 
-def _number(kafka: Mapping[str, str], name: str, *, least: int = 1) -> int | None:
+def _level(kafka: Mapping[str, str], codec: Codec) -> int | None:
+    """How hard to compress; checked for every codec, whichever is used. None: as the codec does it by itself."""
+    name, allowed = f"compression.{codec.name.lower()}.level", _LEVELS[codec]
+    text = kafka.get(name)
+    if text is None or (codec is Codec.GZIP and text == "-1"):
+        return None
+    if not re.fullmatch(r"[+-]?[0-9]{1,9}", text) or int(text) not in allowed:
+        default = "-1 or " if codec is Codec.GZIP else ""
+        raise ConfigError(f"option {PREFIX}{name} is {text!r}; write {default}{allowed.start} to {allowed.stop - 1}")
+    return int(text)
+
+
+def _number(kafka: Mapping[str, str], name: str) -> int | None:
     if name not in kafka:
         return None
     try:
         found = int(kafka[name])
     except ValueError:
-        found = least - 1
-    if not least <= found < 2**31:
-        raise ConfigError(f"option {PREFIX}{name} is {kafka[name]!r}; write a whole number, at least {least}")
+        found = 0
+    if not 1 <= found < 2**31:
+        raise ConfigError(f"option {PREFIX}{name} is {kafka[name]!r}; write a whole number, at least 1")
     return found

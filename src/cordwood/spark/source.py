@@ -27,7 +27,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from cordwood.errors import ConfigError
+from cordwood.errors import ConfigError, CordwoodError
 
 if TYPE_CHECKING:
     from .option_names import Use
@@ -68,10 +68,13 @@ class CordwoodSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from .option_names import Use
-        from .stream import StreamReader
+        from .stream import RefusedStream, StreamReader
 
-        options = self._options(Use.STREAM, schema)
-        check_schema(schema, options)
+        try:
+            options = self._options(Use.STREAM, schema)
+            check_schema(schema, options)
+        except CordwoodError as reason:
+            return RefusedStream(reason)
         return StreamReader(options)
 
     def _options(self, use: "Use", schema: StructType | None = None) -> "SourceOptions":
@@ -97,7 +100,9 @@ class CordwoodSource(DataSource):
         from .option_file import resolved
         from .sink import stream_sink
 
-        return stream_sink(resolved(self.options), schema, overwrite=overwrite)
+        # To overwrite is Spark's word for outputMode("complete"). As with Spark's Kafka sink, each micro-batch appends
+        # the whole result then, and whoever reads the topic takes the last value of each key.
+        return stream_sink(resolved(self.options), schema)
 
 
 def spark_schema(options: "SourceOptions") -> StructType:

@@ -15,6 +15,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from cordwood.errors import CordwoodError
+
 from .offsets import Json, of_json, to_json
 from .options import SourceOptions
 from .reading import reading_of
@@ -75,3 +77,35 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         if self._query is not None:
             self._query.close()
+
+
+class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A query that can not be: answers everything with the reason.
+
+    Spark's process for a query stops the reader at its end, and if there is none, because it could not be made, fails
+    over that: the reason is then somewhere in the middle of what the user sees. So there is one.
+    """
+
+    def __init__(self, reason: CordwoodError) -> None:
+        self._reason = reason.with_traceback(None)
+
+    def initialOffset(self) -> Json:
+        raise self._reason from None
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        raise self._reason from None
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        raise self._reason from None
+
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
+        raise self._reason from None
+
+    def reportLatestOffset(self) -> Json | None:
+        raise self._reason from None
+
+    def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
+        raise self._reason from None
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        raise self._reason from None

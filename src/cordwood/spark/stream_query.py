@@ -4,8 +4,10 @@ Spark asks for the offset where the next micro-batch ends, writes it down, and t
 offsets; after a crash it asks for the same tasks again. When it asks for the next end, the micro-batch before it is
 done, and the group, if there is one, follows.
 
-A stream that begins at the latest offset has nothing in its first micro-batch: its end, which Spark writes down, is the
-beginning, and that is all that a query that is started again has to know it by.
+A partition that begins at its latest offset has nothing in the first micro-batch: its end, which Spark writes down, is
+the beginning, and that is all that a query that is started again has to know it by. The others are read at once. For
+the same reason a partition that came after the beginning is left for the second micro-batch: by then it is known to be
+new, and read from its own beginning.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,6 +40,7 @@ class StreamQuery:
         self._positions = Positions(self._client, options, driver.LOG)
         self._follower = Follower(options.group, driver.LOG) if options.group is not None else None
         self._initial: Offsets | None = None
+        self._at_latest: frozenset[Partition] = frozenset()
         self._begun = False
         self._target: Offsets | None = None
         self._last_trigger_s: float | None = None
@@ -57,26 +60,32 @@ class StreamQuery:
     def initial(self) -> Offsets:
         """Where a query without a checkpoint begins: the same, however often it is asked."""
         if self._initial is None:
-            self._initial = self._positions.begin()
+            self._initial, self._at_latest = self._positions.begin()
             driver.LOG.info("the stream begins at %s", to_json(self._initial))
         return self._initial
 
     # Where a micro-batch ends
 
     def end(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        if start == self._initial and not self._begun and _may_be_latest(self._options):
-            self._begun = True
+        is_first = start == self._initial and not self._begun and _may_be_latest(self._options)
+        self._begun = True
+        if is_first and self._at_latest >= start.keys():
             self.latest = self.latest or start
             self._follow(start, start)
             return start
-        self._begun = True
         self.latest = self._ends(start)
         self._follow(start, self.latest)
+        reachable = self._first_ends(start) if is_first else self.latest
         if isinstance(limit, ReadAllAvailable):
-            return self.latest
+            return reachable
         if self._is_too_early(start):
             return start
-        return self._limited(start, limit.max_rows) if isinstance(limit, ReadMaxRows) else self.latest
+        return self._limited(start, reachable, limit.max_rows) if isinstance(limit, ReadMaxRows) else reachable
+
+    def _first_ends(self, start: Offsets) -> Offsets:
+        """How far the first micro-batch may go, if what it begins with can not be asked for again."""
+        ends = {partition: offset for partition, offset in self.latest.items() if partition in start}
+        return {**ends, **{partition: start[partition] for partition in self._at_latest}}
 
     def _ends(self, start: Offsets) -> Offsets:
         if not self.available_now:
@@ -101,9 +110,9 @@ class StreamQuery:
         self._last_trigger_s = now
         return False
 
-    def _limited(self, start: Offsets, limit: int) -> Offsets:
-        begins = {**self._positions.earliest(self.latest.keys() - start.keys()), **start}
-        ends = {partition: offset for partition, offset in self.latest.items() if partition in begins}
+    def _limited(self, start: Offsets, reachable: Offsets, limit: int) -> Offsets:
+        begins = {**self._positions.earliest(reachable.keys() - start.keys()), **start}
+        ends = {partition: offset for partition, offset in reachable.items() if partition in begins}
         return planning.rate_limited(limit, begins, ends)
 
     # The tasks of a micro-batch
@@ -140,7 +149,7 @@ class StreamQuery:
         if not first and found.gone:
             yield f"{loss.names(found.gone)} do not exist any more: they were deleted, with what was not read"
         for (topic, number), (begin, end) in found.fell_back.items():
-            if not (first and _may_be_latest(self._options)):
+            if not (first and _may_have_been_latest(self._options, (topic, number))):
                 yield (
                     f"{topic}-{number} ends at offset {end}, but was read up to {begin} before: the topic was deleted "
                     "and made anew, or the query was started beyond its end"
@@ -163,3 +172,12 @@ def _may_be_latest(options: SourceOptions) -> bool:
             return LATEST in offsets.values()
         case limit:
             return limit.latest_if_none
+
+
+def _may_have_been_latest(options: SourceOptions, partition: Partition) -> bool:
+    """May this partition have begun at its end? Of one that had no young records then, only that it may have."""
+    match options.starting:
+        case AtOffsets(_, offsets):
+            return offsets.get(partition) == LATEST
+        case _:
+            return _may_be_latest(options)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from cordwood.client.raw_errors import UnknownTopic
 from cordwood.errors import ConfigError
 
+from .java_pattern import translated
 from .offsets import Partition
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class SubscribePattern:
     are left out."""
 
     pattern: str
+    """As Python understands it."""
 
     @property
     def topics(self) -> None:
@@ -94,13 +96,17 @@ def parse(option: str, text: str) -> Subscription:
 
 
 def _pattern(option: str, text: str) -> str:
+    """Options have it as Java understands it."""
     if not text:
         raise ConfigError(f"option {option} is empty; write a regular expression such as orders.*")
     try:
-        re.compile(text)
-    except re.error as error:
+        pattern = translated(text)
+        re.compile(pattern)
+    except ConfigError as error:
+        raise ConfigError(f"option {option} is {text!r}: {error}") from None
+    except (re.error, OverflowError, RecursionError) as error:
         raise ConfigError(f"option {option} is {text!r}, which is no regular expression: {error}") from None
-    return text
+    return pattern
 
 
 def _all(topics: "Mapping[str, TopicMeta]") -> set[Partition]:
