@@ -100,12 +100,21 @@ def test_a_topic_without_records_is_an_empty_table(load: Load, kafka: Kafka, nam
 def test_filters_are_handed_down_and_change_nothing(
     load: Load, topic: str, stored: list[Read], spark: SparkSession, condition: str, tasks: int
 ) -> None:
-    frame = load(subscribe=topic, maxRecordsPerPartition=10**6).where(condition)
+    frame = load(subscribe=topic, maxRecordsPerPartition=10**6, pushFilters="true").where(condition)
     found = collected(frame)
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
     assert found == collected(load(subscribe=topic).where(condition))
     assert len(found) < len(stored)
     assert task_count(frame) == tasks, "one that has nothing to read is made up by Spark"
+
+
+@pytest.mark.usefixtures("pushdown")
+def test_one_table_may_be_filtered_in_two_ways(load: Load, topic: str, stored: list[Read]) -> None:
+    """Spark would give both what comes of the last filter, if filters were taken without being asked to."""
+    frame = load(subscribe=topic)
+    both = frame.where("partition = 0").union(frame.where("partition = 2"))
+    assert both.count() == sum(record.partition in (0, 2) for record in stored)
+    assert frame.count() == len(stored)
 
 
 def test_a_wrong_option_is_refused_when_it_is_loaded(load: Load, topic: str) -> None:

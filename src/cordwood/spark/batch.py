@@ -64,8 +64,11 @@ class FilteringBatchReader(BatchReader):
 def batch_reader(options: SourceOptions) -> BatchReader:
     """Spark refuses a reader that takes filters unless it is set to hand them down, and does not say how it is set.
 
-    But if it is, the reader is made in a process for that purpose.
+    But if it is, the reader is made in a process for that purpose. What comes of a filter Spark keeps for the whole
+    DataFrame, and gives to other queries that use it, so filters are taken only where the user knows that.
     """
+    if not options.push_filters:
+        return BatchReader(options)
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     if _PUSHDOWN_WORKER in sys.modules or getattr(main, "name", None) == _PUSHDOWN_WORKER:
         return FilteringBatchReader(options)

@@ -66,6 +66,7 @@ SOURCE: Final = (
     Option("groupIdPrefix", Use.READ, "without effect: reading needs no group; see group"),
     Option("group", Use.READ, "the consumer group that shows how far the query is, for every Kafka tool to see"),
     Option("columns", Use.READ, "the columns to read, with commas between them; the others are not decoded"),
+    Option("pushFilters", Use.READ, "true: Spark's filters spare reading, if it is set to hand them down; see README"),
     Option("direct", Use.READ, "auto: read the broker's segment files where a task can see them; never"),
 )
 VALUES: Final = tuple(Option(name, Use.READ, text) for name, text in VALUE_OPTIONS.items())

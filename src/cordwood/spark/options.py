@@ -47,6 +47,7 @@ class SourceOptions:
     ending: Limit
     columns: Columns
     fail_on_data_loss: bool = True
+    push_filters: bool = False
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     max_offsets_per_trigger: int | None = None
@@ -88,6 +89,7 @@ class SourceOptions:
             ending=ending,
             columns=reading.columns(),
             fail_on_data_loss=reading.flag("failOnDataLoss", default=True),
+            push_filters=reading.flag("pushFilters", default=False),
             min_partitions=reading.number("minPartitions", most=2**31 - 1),
             max_records_per_partition=reading.number("maxRecordsPerPartition"),
             max_offsets_per_trigger=most,
