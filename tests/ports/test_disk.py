@@ -1,5 +1,6 @@
 """What every disk must do, checked on the real one and on the simulated one."""
 
+import os
 from pathlib import Path
 from random import Random
 
@@ -190,3 +191,69 @@ def test_a_removed_file_has_no_reader(disk: Disk) -> None:
         with pytest.raises(StorageError):
             disk.reader(path)
     assert disk.reader("f/a").read(0, 1) == b"x"
+
+
+# ---------------------------------------------------------------------- names on the real disk
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """The directories that were brought to the disk, by name."""
+    found: list[str] = []
+    sync = os.fsync
+
+    def note(descriptor: int) -> None:
+        sync(descriptor)
+        node = os.fstat(descriptor).st_ino
+        found.extend(path.name for path in tmp_path.rglob("*") if path.is_dir() and path.stat().st_ino == node)
+
+    monkeypatch.setattr(os, "fsync", note)
+    return found
+
+
+def test_a_directory_is_synced_once_for_all_its_names(tmp_path: Path, synced: list[str]) -> None:
+    disk = RealDisk(tmp_path / "root")
+    disk.make_directory("t-0")
+    files = [disk.open(f"t-0/{name}", create=True) for name in ("log", "index", "timeindex")]
+    for file in files:
+        file.sync()
+    assert synced == ["t-0", "root"]
+    disk.make_directory("t-1")
+    disk.open("t-1/log", create=True).sync()
+    assert synced[2:] == ["t-1", "root"]
+
+
+def test_a_name_that_came_later_is_synced_too(tmp_path: Path, synced: list[str]) -> None:
+    disk = RealDisk(tmp_path / "root")
+    disk.make_directory("t-0")
+    disk.open("t-0/a", create=True).sync()
+    disk.open("t-0/b", create=True).sync()
+    assert synced == ["t-0", "root", "t-0"]
+    disk.rename("t-0/b", "t-0/c")
+    disk.open("t-0/c").sync()
+    assert synced[3:] == ["t-0"]
+    disk.replace("t-0/checkpoint", b"x")
+    assert synced[4:] == ["t-0"]
+
+
+def test_names_that_another_process_left_are_synced(tmp_path: Path, synced: list[str]) -> None:
+    before = RealDisk(tmp_path / "root")
+    before.make_directory("t-0")
+    before.open("t-0/a", create=True)
+    RealDisk(tmp_path / "root").open("t-0/a").sync()
+    assert synced == ["t-0", "root"]
+
+
+@pytest.mark.parametrize("goes", ["renamed", "removed"])
+def test_a_directory_that_is_another_one_by_now_is_synced_again(tmp_path: Path, synced: list[str], goes: str) -> None:
+    disk = RealDisk(tmp_path / "root")
+    disk.make_directory("t-0")
+    disk.open("t-0/a", create=True).sync()
+    if goes == "renamed":
+        disk.rename("t-0", "t-0.deleted")
+    else:
+        disk.remove_tree("t-0")
+    synced.clear()
+    disk.make_directory("t-0")
+    disk.open("t-0/a", create=True).sync()
+    assert synced == ["t-0", "root"]

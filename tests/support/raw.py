@@ -7,6 +7,7 @@ from struct import Struct
 from types import TracebackType
 from typing import Self, TypeVar
 
+from cordwood.broker.handlers.api_versions import served_versions
 from cordwood.wire.client_frame import read_correlation_id, read_response, request_frame
 from cordwood.wire.registry import api_of
 
@@ -123,7 +124,7 @@ def crowd(bootstrap: str, count: int) -> Iterator[list[RawClient]]:
 
 
 def newest(request: object) -> int:
-    return api_of(request).versions.stop - 1
+    return served_versions(api_of(request).key).stop - 1
 
 
 def encoded(request: object, *, version: int, correlation_id: int = 1, client_id: str | None = "raw") -> bytes:

@@ -1,7 +1,8 @@
 """The real disk: files below one directory.
 
 A file's name is as durable as its content: the first ``sync`` of a file also brings its directory to the disk, and the
-name of that directory. Not only if this process created it: one before it may have done so, and been killed.
+name of that directory. Not only if this process created it: one before it may have done so, and been killed. A
+directory in which no name has changed since is not brought there again (``Names``).
 
 Files close themselves when nothing refers to them any more, so that a segment which the log has let go of stays
 readable for the answers that still carry a slice of it.
@@ -16,6 +17,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from threading import Lock
 from typing import Final
 
@@ -31,16 +33,18 @@ _sync_data: Final = getattr(os, "fdatasync", os.fsync)
 class RealFile:
     """An open file. Reads and writes name their position, so the file has no cursor to share."""
 
-    __slots__ = ("_descriptor", "_name_is_safe", "_path", "_root", "size")
+    __slots__ = ("_descriptor", "_name_is_safe", "_names", "_path", "size")
 
-    def __init__(self, path: str, *, create: bool, root: str) -> None:
+    def __init__(self, path: str, *, create: bool, names: "Names") -> None:
         self._descriptor = _CLOSED
-        self._root = root
+        self._names = names
         self._path = path
         self._name_is_safe = False
         with _failures(path):
             self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
             self.size = os.fstat(self._descriptor).st_size
+        if create:
+            names.changed(path)
 
     def append(self, data: Buffer, /) -> None:
         size = self.size
@@ -89,10 +93,7 @@ class RealFile:
         with _failures(self._path):
             _sync_data(self._descriptor)
             if not self._name_is_safe:
-                directory = os.path.dirname(self._path)
-                _sync_name(directory)
-                if directory != self._root:
-                    _sync_name(os.path.dirname(directory))
+                self._names.sync(self._path)
                 self._name_is_safe = True
 
     def close(self) -> None:
@@ -110,13 +111,52 @@ class RealFile:
         self.close()
 
 
+class Names:
+    """Which directories have names in them that may not be on the disk yet.
+
+    Whoever changes a name says so when it is changed, and before anybody can rely on it; a sync counts for the changes
+    that it was told of when it began. So threads need no lock: at worst a directory is synced twice.
+    """
+
+    __slots__ = ("_changes", "_count", "_root", "_synced")
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._count = count(1)
+        self._changes: dict[str, int] = {}
+        """By directory the number of the last change, in the order of all."""
+        self._synced: dict[str, int] = {}
+
+    def changed(self, path: str) -> None:
+        """Something has this name from now on, or nothing has it."""
+        self._changes[os.path.dirname(path)] = next(self._count)
+
+    def sync(self, path: str) -> None:
+        """Bring a name to the disk, and that of its directory."""
+        directory = os.path.dirname(path)
+        self._sync_directory(directory)
+        if directory != self._root:
+            self._sync_directory(os.path.dirname(directory))
+
+    def _sync_directory(self, directory: str) -> None:
+        change = self._changes.get(directory, 0)
+        if self._synced.get(directory, -1) < change and _sync_names_in(directory):
+            self._synced[directory] = change
+
+    def forget(self, directory: str) -> None:
+        """It is gone."""
+        self._changes.pop(directory, None)
+        self._synced.pop(directory, None)
+
+
 class RealDisk:
     """The tree below *root*, which is created if it is not there."""
 
-    __slots__ = ("_readers", "_readers_lock", "_readers_max", "root")
+    __slots__ = ("_names", "_readers", "_readers_lock", "_readers_max", "root")
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = os.path.abspath(root)
+        self._names = Names(self.root)
         self._readers: dict[str, RealFile] = {}
         """The one used last is the last."""
         self._readers_lock = Lock()
@@ -125,7 +165,7 @@ class RealDisk:
             os.makedirs(self.root, exist_ok=True)
 
     def open(self, path: str, /, *, create: bool = False) -> RealFile:
-        return RealFile(self._full(path), create=create, root=self.root)
+        return RealFile(self._full(path), create=create, names=self._names)
 
     def reader(self, path: str, /) -> RealFile:
         with self._readers_lock:
@@ -162,6 +202,7 @@ class RealDisk:
                 os.fsync(file.fileno())
             os.replace(temporary, full)
             self._forget_readers(path)
+            self._names.changed(full)
             _sync_directory(os.path.dirname(full))
 
     def exists(self, path: str, /) -> bool:
@@ -176,11 +217,15 @@ class RealDisk:
         full = self._full(path)
         with _failures(full):
             os.makedirs(full, exist_ok=True)
+        self._names.changed(full)
 
     def rename(self, old: str, new: str, /) -> None:
         full_old, full_new = self._full(old), self._full(new)
         with _failures(full_old):
             os.replace(full_old, full_new)
+        for changed in (full_old, full_new):
+            self._names.changed(changed)
+            self._names.forget(changed)  # if it is a directory, it is another one than before
         self._forget_readers(old)
         self._forget_readers(new)
 
@@ -203,6 +248,7 @@ class RealDisk:
                 return
             finally:
                 self._forget_readers(path)
+                self._names.forget(full)
             _sync_directory(os.path.dirname(full))
 
     def usage(self) -> tuple[int, int]:
@@ -219,16 +265,17 @@ class RealDisk:
         return f"{self.root}/{path}"
 
 
-def _sync_name(directory: str) -> None:
+def _sync_names_in(directory: str) -> bool:
     """Bring the names in a directory to the disk, if it still has that name, even without a descriptor to spare."""
     try:
         _sync_directory(directory)
     except FileNotFoundError:
-        return  # the whole directory has another name meanwhile, or is gone: its topic was deleted
+        return False  # the whole directory has another name meanwhile, or is gone: its topic was deleted
     except OSError as error:
         if error.errno not in (errno.EMFILE, errno.ENFILE):
             raise
         os.sync()
+    return True
 
 
 def _sync_directory(path: str) -> None:
