@@ -13,7 +13,7 @@ from cordwood.errors import ConfigError
 
 from . import ddl
 from .formats import BadValue
-from .json_records import loads
+from .json_records import HugeNumber, loads
 
 _NOTHING = pa.null()
 
@@ -45,7 +45,7 @@ def _type(value: object) -> pa.DataType:
             return pa.bool_()
         case int():
             return pa.int64() if -(1 << 63) <= value < 1 << 63 else pa.float64()
-        case float():
+        case float() | HugeNumber():
             return pa.float64()
         case dict():
             return pa.struct([(name, _type(value[name])) for name in sorted(value)])
