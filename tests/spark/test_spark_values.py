@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cordwood.client.raw import RawSettings
 from cordwood.errors import ConfigError
+from cordwood.spark.arrow_schema import HEADERS_TYPE
 from cordwood.spark.schema import Columns
 from cordwood.spark.values import ValueDecoder, ddl, make
 from cordwood.spark.values.framing import after_indexes
@@ -536,6 +537,7 @@ def test_bad_records_go_to_their_topic_with_where_they_come_from(broker: Broker,
             "partition": pa.array([3] * 4, pa.int32()),
             "offset": pa.array([10, 11, 12, 13]),
             "timestamp": pa.array([5_000_000] * 4, pa.timestamp("us", tz="UTC")),
+            "headers": pa.nulls(4, HEADERS_TYPE),
         }
     )
     (found,) = made.rows([rows], columns, RawSettings(broker.bootstrap))
