@@ -121,8 +121,15 @@ def test_wrong_calls_say_what_to_do(spark: SparkSession, broker: Broker, name: s
         table(spark, name, bootstrap=broker.bootstrap, latest=False, as_of={})
     with pytest.raises(ConfigError, match="no regular expression"):
         attach(spark, broker.bootstrap, topics="(")
+
+
+def test_an_attach_that_fails_leaves_the_address_as_it_was(spark: SparkSession, broker: Broker, name: str) -> None:
+    spark.conf.set(BOOTSTRAP_KEY, broker.bootstrap)
     with pytest.raises(Unavailable):
         attach(spark, "127.0.0.1:1", options={"kafka.default.api.timeout.ms": "100"})
+    assert spark.conf.get(BOOTSTRAP_KEY) == broker.bootstrap
+    attach(spark, broker.bootstrap.replace("127.0.0.1", "localhost"), topics="none-" + name)
+    assert spark.conf.get(BOOTSTRAP_KEY, "").startswith("localhost")
 
 
 def test_topics_that_differ_in_case_alone_have_one_view(

@@ -66,7 +66,6 @@ def attach(
     given = {_SERVERS: bootstrap, **(options or {})}
     settings = ValueSettings.of(given)
     has_errors = settings.can_fail and settings.dead_letter_topic is None
-    spark.conf.set(BOOTSTRAP_KEY, bootstrap)
     with RawClient(raw_settings(given)) as client:
         wanted = _wanted(client, topics)
         compacted = _compacted(client, wanted)
@@ -77,6 +76,7 @@ def attach(
         if topic in compacted:
             query = latest_query(f"({query})", has_errors=has_errors)
         spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {quoted(view)} AS {query}")
+    spark.conf.set(BOOTSTRAP_KEY, bootstrap)  # not before: what has failed must not be in the way of ``table``
     return list(views.values())
 
 
