@@ -95,6 +95,7 @@ def test_a_table_as_it_was(spark: SparkSession, broker: Broker, kafka: Kafka, na
     assert (
         rows(as_of=1_500_000) == rows(as_of=datetime.fromtimestamp(1500, UTC)) == [("a", "1"), ("a", "3"), ("b", "2")]
     )
+    assert rows(as_of="1970-01-01T00:25:00Z") == rows(as_of="1970-01-01 00:25") == rows(as_of=1_500_000)
     assert rows(as_of={0: 2, 1: 0}, latest=True) == [("a", "1"), ("b", "2")]
     assert rows(latest=True) == [("a", "3"), ("b", "2"), ("c", "4")]
 
@@ -119,6 +120,8 @@ def test_wrong_calls_say_what_to_do(spark: SparkSession, broker: Broker, name: s
         table(spark, name)
     with pytest.raises(ConfigError, match="no partition"):
         table(spark, name, bootstrap=broker.bootstrap, latest=False, as_of={})
+    with pytest.raises(ConfigError, match=r"as_of is 1700000000\.5"):
+        table(spark, name, bootstrap=broker.bootstrap, as_of=1_700_000_000.5)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="no regular expression"):
         attach(spark, broker.bootstrap, topics="(")
 

@@ -7,13 +7,11 @@ their own, in a temporary directory. The options are part of the text, which who
 those that may be secrets are in a file of that directory, which only this user can read.
 """
 
-import json
 import re
 import tempfile
 import warnings
 import zlib
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Final
 from urllib.parse import urlparse
 from urllib.request import url2pathname
@@ -24,6 +22,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from cordwood.client.raw import RawClient, RawError
 from cordwood.errors import ConfigError
 
+from .as_of import AsOf, limits
 from .option_file import hidden
 from .sink_options import PREFIX, raw_settings
 from .subscription import INTERNAL
@@ -32,10 +31,8 @@ from .values import ValueSettings
 BOOTSTRAP_KEY: Final = "spark.cordwood.bootstrap"
 DATABASE: Final = "cordwood_topics"
 _SERVERS: Final = PREFIX + "bootstrap.servers"
+_ZONE: Final = "spark.sql.session.timeZone"
 _CLEANUP: Final = "cleanup.policy"
-
-AsOf = Mapping[int, int] | datetime | int
-"""Offsets by partition, each the first one that is not there; or a time, in ms or as a datetime."""
 
 
 def attach(
@@ -95,7 +92,9 @@ def table(
 
     Args:
         as_of: as the topic was at these offsets ({0: 120, 1: 97}: partitions that are not named are left out), or
-            before the first record of this time or later. None: as it is now.
+            before the first record of this time or later: a datetime, a date, text such as 2026-01-31T12:00:00Z, or
+            milliseconds since 1970 as an int. Text without a zone, and a date, are in the session's zone; a datetime
+            without one is in this machine's. None: as it is now.
         latest: only the last record of each key, without those whose last value is null. None: if the topic is
             compacted.
         bootstrap: the cluster's address; without it, the one that ``attach`` was called with.
@@ -106,10 +105,11 @@ def table(
         RawError: the cluster does not answer.
     """
     given = {_SERVERS: bootstrap or _attached(spark), **(options or {})}
+    read = limits(topic, as_of, spark.conf.get(_ZONE, None) or "UTC")
     if latest is None:
         with RawClient(raw_settings(given)) as client:
             latest = topic in _compacted(client, [topic])
-    frame = spark.read.format("cordwood").options(**given, **_limits(topic, as_of)).load()
+    frame = spark.read.format("cordwood").options(**given, **read).load()
     if not latest:
         return frame
     return spark.sql(latest_query("{source}", has_errors="_error" in frame.columns), source=frame)
@@ -175,27 +175,6 @@ def _attached(spark: SparkSession) -> str:
     if not found:
         raise ConfigError('where is the topic? Give bootstrap="host:port", or call cordwood.spark.attach first')
     return found
-
-
-def _limits(topic: str, as_of: AsOf | None) -> dict[str, str]:
-    """What to read, as the source's options say it."""
-    match as_of:
-        case None:
-            return {"subscribe": topic}
-        case bool():
-            raise ConfigError(f"as_of is {as_of}; give offsets by partition, or a time")
-        case int():
-            return {"subscribe": topic, "endingTimestamp": str(as_of)}
-        case datetime():
-            return {"subscribe": topic, "endingTimestamp": str(int(as_of.timestamp() * 1000))}
-        case _:
-            offsets = {str(partition): offset for partition, offset in sorted(as_of.items())}
-            if not offsets:
-                raise ConfigError("as_of has no partition; write it as {0: 120, 1: 97}")
-            return {
-                "assign": json.dumps({topic: sorted(as_of)}),
-                "endingOffsets": json.dumps({topic: offsets}),
-            }
 
 
 class _Base:
