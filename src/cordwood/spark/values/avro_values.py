@@ -20,7 +20,7 @@ from .avro_types import arrow_type
 from .formats import BadValue, Decoded, one_by_one
 from .framing import split
 from .registry import Registry, Schema, UnknownSchema
-from .settings import ValueSettings
+from .settings import NoTypesYet, ValueSettings
 
 try:
     import fastavro
@@ -103,7 +103,7 @@ def _newest(settings: ValueSettings, topic: str | None) -> tuple[Registry, Schem
     try:
         return registry, registry.latest(subject)
     except UnknownSchema as reason:
-        raise ConfigError(f"{reason}; set schema.registry.subject or valueSchema") from None
+        raise NoTypesYet(f"{reason}; set schema.registry.subject or valueSchema") from None
 
 
 def _registry(settings: ValueSettings) -> Registry:

@@ -9,11 +9,10 @@ from functools import reduce
 
 import pyarrow as pa
 
-from cordwood.errors import ConfigError
-
 from . import ddl
 from .formats import BadValue
 from .json_records import HugeNumber, loads
+from .settings import NoTypesYet
 
 _NOTHING = pa.null()
 
@@ -21,7 +20,7 @@ _NOTHING = pa.null()
 def infer(records: Iterable[bytes]) -> pa.DataType:
     """
     Raises:
-        ConfigError: there is no record to learn from.
+        NoTypesYet: there is no record to learn from.
     """
     found = _NOTHING
     for record in records:
@@ -30,7 +29,7 @@ def infer(records: Iterable[bytes]) -> pa.DataType:
         except BadValue:
             continue
     if found == _NOTHING:
-        raise ConfigError(
+        raise NoTypesYet(
             "valueFormat=json: there is no JSON record yet to take the schema from; give option valueSchema, such as "
             "'id BIGINT, name STRING'"
         )

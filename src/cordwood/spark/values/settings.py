@@ -25,6 +25,10 @@ OPTIONS: Final[Mapping[str, str]] = {
 }
 
 
+class NoTypesYet(ConfigError):
+    """What a topic's values are is not known: it has no record, or no schema, to tell it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ValueSettings:
     """What was asked for."""
