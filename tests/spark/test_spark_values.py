@@ -280,6 +280,26 @@ def test_types_are_inferred_alike_whatever_the_order() -> None:
     assert infer(records) == infer(reversed(records)) == expected
 
 
+STRAYS = [b"[1]", b'"text"', b"5", b"not json", b"null", b"", b"\xff"]
+
+
+@pytest.mark.parametrize("stray", STRAYS)
+def test_a_few_strays_do_not_take_the_columns_from_objects(stray: bytes) -> None:
+    records = [b'{"id":%d}' % number for number in range(50)]
+    kind = ddl.parse("id BIGINT")
+    for place in (0, 25, 50):
+        assert infer([*records[:place], stray, *records[place:]]) == kind
+    values, errors = Json(kind).decode(pa.array([*records, stray]))
+    assert values.null_count == 1
+    assert (errors is None) == (stray == b"null")
+
+
+def test_objects_have_the_columns_if_they_are_more_than_half() -> None:
+    assert infer([b'{"a":1}'] * 3 + [b"[1]", b"5", *[b"not json"] * 9]) == ddl.parse("a BIGINT")
+    assert infer([b'{"a":1}'] * 2 + [b"[1]", b"5"]) == pa.string()
+    assert infer([b"5", b"6.5", b"null"]) == pa.float64()
+
+
 def test_nothing_to_infer_from_says_what_to_do() -> None:
     with pytest.raises(ConfigError, match="valueSchema"):
         infer([b"nonsense", b"null"])

@@ -1,10 +1,12 @@
 """A schema from a sample of JSON records: the same sample gives the same schema, whatever the order of its fields.
 
 Whole numbers are bigint, others double; where records disagree otherwise, the field is text, and every record's JSON
-there is taken as it is. A field that is null in all of the sample is text too. Records that are not JSON are left out.
+there is taken as it is. A field that is null in all of the sample is text too. Records that are not JSON, or null, are
+left out. If more than half of the others are objects, the schema is that of the objects, and what is none is a bad
+record when it is read: a few strays must not take the columns from all others.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import reduce
 
 import pyarrow as pa
@@ -22,18 +24,32 @@ def infer(records: Iterable[bytes]) -> pa.DataType:
     Raises:
         NoTypesYet: there is no record to learn from.
     """
-    found = _NOTHING
-    for record in records:
-        try:
-            found = _merged(found, _type(loads(record)))
-        except BadValue:
-            continue
+    objects = others = _NOTHING
+    lead = 0
+    for value in _readable(records):
+        kind = _type(value)
+        if isinstance(value, dict):
+            objects, lead = _merged(objects, kind), lead + 1
+        else:
+            others, lead = _merged(others, kind), lead - 1
+    found = objects if lead > 0 else _merged(objects, others)
     if found == _NOTHING:
         raise NoTypesYet(
             "valueFormat=json: there is no JSON record yet to take the schema from; give option valueSchema, such as "
             "'id BIGINT, name STRING'"
         )
     return _settled(found)
+
+
+def _readable(records: Iterable[bytes]) -> Iterator[object]:
+    """What is JSON, and not null."""
+    for record in records:
+        try:
+            value = loads(record)
+        except BadValue:
+            continue
+        if value is not None:
+            yield value
 
 
 def _type(value: object) -> pa.DataType:

@@ -20,7 +20,8 @@ OPTIONS: Final[Mapping[str, str]] = {
     "schema.registry.url": "values begin with a schema's number, to be looked up at this address",
     "schema.registry.subject": "avro: whose newest schema the columns follow; without it, that of the topic",
     "schema.registry.basic.auth.user.info": "user:password for the registry",
-    "sampleRecords": "json without valueSchema: how many records at the topics' beginning the types are taken from",
+    "sampleRecords": "json without valueSchema: how many records at the topics' beginning the types are taken from; of "
+    "the objects among them, if most are objects",
     "deadLetterTopic": "where records go that can not be decoded; without it they stay, with a reason in _error",
 }
 
