@@ -148,6 +148,15 @@ def test_types_are_inferred_in_spite_of_odd_records() -> None:
     assert infer(records) == ddl.parse("`?` string, big double, id bigint")
 
 
+@pytest.mark.parametrize(("before", "after"), [(b'{"id":', b"}"), (b"[", b"]"), (b'[{"x":', b"}]")])
+def test_types_are_inferred_in_spite_of_deep_records(before: bytes, after: bytes) -> None:
+    deep = b'{"id":1,"deep":' + before * 400 + b"1" + after * 400 + b"}"
+    kind = infer([deep, b'{"id":1}'])
+    assert kind.field("id").type == pa.int64()
+    values, errors = Json(kind).decode(pa.array([deep]))
+    assert (values[0].is_valid, errors) == (True, None)
+
+
 # Protobuf
 
 

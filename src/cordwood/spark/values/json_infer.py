@@ -3,11 +3,13 @@
 Whole numbers are bigint, others double; where records disagree otherwise, the field is text, and every record's JSON
 there is taken as it is. A field that is null in all of the sample is text too. Records that are not JSON, or null, are
 left out. If more than half of the others are objects, the schema is that of the objects, and what is none is a bad
-record when it is read: a few strays must not take the columns from all others.
+record when it is read: a few strays must not take the columns from all others. What is nested deeper than any schema is
+text too.
 """
 
 from collections.abc import Iterable, Iterator
 from functools import reduce
+from typing import Final
 
 import pyarrow as pa
 
@@ -17,6 +19,7 @@ from .json_records import HugeNumber, loads
 from .settings import NoTypesYet
 
 _NOTHING = pa.null()
+_DEPTH_MAX: Final = 50
 
 
 def infer(records: Iterable[bytes]) -> pa.DataType:
@@ -52,7 +55,7 @@ def _readable(records: Iterable[bytes]) -> Iterator[object]:
             yield value
 
 
-def _type(value: object) -> pa.DataType:
+def _type(value: object, depth: int = 0) -> pa.DataType:
     match value:
         case None:
             return _NOTHING
@@ -62,10 +65,10 @@ def _type(value: object) -> pa.DataType:
             return pa.int64() if -(1 << 63) <= value < 1 << 63 else pa.float64()
         case float() | HugeNumber():
             return pa.float64()
-        case dict():
-            return pa.struct([(name, _type(value[name])) for name in sorted(value)])
-        case list():
-            return ddl.array_of(reduce(_merged, map(_type, value), _NOTHING))
+        case dict() if depth < _DEPTH_MAX:
+            return pa.struct([(name, _type(value[name], depth + 1)) for name in sorted(value)])
+        case list() if depth < _DEPTH_MAX:
+            return ddl.array_of(reduce(_merged, (_type(item, depth + 1) for item in value), _NOTHING))
         case _:
             return pa.string()
 
