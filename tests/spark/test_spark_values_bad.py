@@ -73,7 +73,7 @@ def test_half_a_character_is_a_question_mark_as_spark_has_it(schema: str, record
             rb'{"m":{"\ud800":true}}',
             "the field m.? should be a whole number of 32 bits, and is true",
         ),
-        ("i BIGINT", rb'{"\ud800":1,"\ud800":2}', "the field ? is there twice"),
+        ("m MAP<STRING,STRING>", rb'{"m":{"\ud800":1,"\ud801":2}}', "the field m.? is there twice"),
         ("i BIGINT", rb'{"i":"\ud800"', "not JSON: Expecting ',' delimiter, at character 13, ''"),
     ],
 )
@@ -135,6 +135,24 @@ def test_the_first_and_the_last_time_are_read() -> None:
     first, last = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
     for time in (first, last):
         assert json_decoded("t TIMESTAMP", b'{"t":"%s"}' % time.isoformat().encode()) == ({"t": time}, None)
+
+
+@pytest.mark.parametrize(
+    ("schema", "record", "expected"),
+    [
+        ("i BIGINT", b'{"i":1,"z":1,"z":2}', ({"i": 1}, None)),
+        ("i BIGINT", b'{"i":1,"z":[{"i":1,"i":2}]}', ({"i": 1}, None)),
+        ("i BIGINT", b'{"i":1,"z":1,"i":2}', (None, "the field i is there twice")),
+        ("i BIGINT", b'{"i":null,"i":null}', (None, "the field i is there twice")),
+        ("i STRING", b'{"i":"a","i":"a"}', (None, "the field i is there twice")),
+        ("i STRING", b'{"i":{"z":1,"z":2}}', (None, "a field is there twice")),
+        ("i ARRAY<STRUCT<j: DATE>>", b'{"i":[{"j":null,"j":null}]}', (None, "the field i[0].j is there twice")),
+        ("i STRUCT<j: TIMESTAMP>", b'{"i":{"z":1,"z":2}}', ({"i": {"j": None}}, None)),
+    ],
+)
+def test_twins_are_bad_where_they_are_read(schema: str, record: bytes, expected: object) -> None:
+    """Arrow does not see others, and one record must not be judged by its neighbours."""
+    assert json_decoded(schema, record) == expected
 
 
 @pytest.mark.parametrize("depth", [1500, 50_000])

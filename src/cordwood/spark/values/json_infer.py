@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from . import ddl
 from .formats import BadValue
-from .json_records import HugeNumber, loads
+from .json_records import HugeNumber, Twins, loads
 from .settings import NoTypesYet
 
 _NOTHING = pa.null()
@@ -29,9 +29,8 @@ def infer(records: Iterable[bytes]) -> pa.DataType:
     """
     objects = others = _NOTHING
     lead = 0
-    for value in _readable(records):
-        kind = _type(value)
-        if isinstance(value, dict):
+    for kind in _types(records):
+        if pa.types.is_struct(kind):
             objects, lead = _merged(objects, kind), lead + 1
         else:
             others, lead = _merged(others, kind), lead - 1
@@ -44,15 +43,15 @@ def infer(records: Iterable[bytes]) -> pa.DataType:
     return _settled(found)
 
 
-def _readable(records: Iterable[bytes]) -> Iterator[object]:
-    """What is JSON, and not null."""
+def _types(records: Iterable[bytes]) -> Iterator[pa.DataType]:
+    """Of what is JSON, and not null."""
     for record in records:
         try:
-            value = loads(record)
+            kind = _type(loads(record))
         except BadValue:
             continue
-        if value is not None:
-            yield value
+        if kind != _NOTHING:
+            yield kind
 
 
 def _type(value: object, depth: int = 0) -> pa.DataType:
@@ -65,6 +64,8 @@ def _type(value: object, depth: int = 0) -> pa.DataType:
             return pa.int64() if -(1 << 63) <= value < 1 << 63 else pa.float64()
         case float() | HugeNumber():
             return pa.float64()
+        case Twins():
+            raise BadValue("a field is there twice")
         case dict() if depth < _DEPTH_MAX:
             return pa.struct([(name, _type(value[name], depth + 1)) for name in sorted(value)])
         case list() if depth < _DEPTH_MAX:

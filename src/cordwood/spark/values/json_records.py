@@ -7,6 +7,7 @@ import base64
 import binascii
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -37,6 +38,14 @@ class HugeNumber:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """In place of a field's value: the field is there more than once."""
+
+
+TWINS: Final = Twins()
+
+
 def loads(record: bytes) -> object:
     """
     Raises:
@@ -54,11 +63,11 @@ def loads(record: bytes) -> object:
 
 def _loads(text: str) -> object:
     try:
-        return json.loads(text, object_pairs_hook=_no_twins)
+        return json.loads(text, object_pairs_hook=_marked)
     except json.JSONDecodeError:
         raise
     except ValueError:  # Python's limit for the digits of a number
-        return json.loads(text, object_pairs_hook=_no_twins, parse_int=_whole_number)
+        return json.loads(text, object_pairs_hook=_marked, parse_int=_whole_number)
 
 
 def _whole_number(text: str) -> object:
@@ -79,7 +88,7 @@ def dumps(value: object) -> str:
     """Something that ``loads`` gave as JSON again."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    except TypeError:  # there is a huge number in it
+    except TypeError:  # there is something in it that is ours
         return _dumps(value)
 
 
@@ -87,6 +96,8 @@ def _dumps(value: object) -> str:
     match value:
         case HugeNumber():
             return value.text
+        case Twins():
+            raise BadValue("a field is there twice")
         case dict():
             return "{" + ",".join(f"{_dumps(name)}:{_dumps(item)}" for name, item in value.items()) + "}"
         case list():
@@ -95,12 +106,12 @@ def _dumps(value: object) -> str:
             return json.dumps(value, ensure_ascii=False)
 
 
-def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _marked(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object's fields. Those that are there twice are no error as long as nobody wants them."""
     made = dict(pairs)
     if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        twin = next(name for name in names if names.count(name) > 1)
-        raise BadValue(f"the field {twin} is there twice")
+        counts = Counter(name for name, _ in pairs)
+        made |= {name: TWINS for name, count in counts.items() if count > 1}
     return made
 
 
@@ -124,10 +135,12 @@ def converter(kind: pa.DataType) -> Convert:
 
 
 def _mismatch(value: object, wanted: str, path: str) -> BadValue:
+    where = f"the field {path}" if path else "the value"
+    if value is TWINS:
+        return BadValue(f"{where} is there twice")
     shown = dumps(value)
     if len(shown) > _SHOWN_CHARACTERS:
         shown = shown[:_SHOWN_CHARACTERS] + "…"
-    where = f"the field {path}" if path else "the value"
     return BadValue(f"{where} should be {wanted}, and is {shown}")
 
 
@@ -201,9 +214,10 @@ def _boolean(value: object, path: str) -> object:
 
 def _string(value: object, path: str) -> object:
     """Text; of anything else its JSON, as Spark does."""
-    del path
     if value is None or isinstance(value, str):
         return value
+    if value is TWINS:
+        raise _mismatch(value, "text", path)
     return dumps(value)
 
 
