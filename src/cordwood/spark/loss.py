@@ -13,16 +13,17 @@ class DataLossError(CordwoodError):
     """Records were deleted before the query read them."""
 
 
-STREAM_ADVICE: Final = (
-    'To go on with what is there, start it with option("failOnDataLoss", "false"), from the same checkpoint; so that '
-    "it does not happen again, raise the topic's retention.ms or retention.bytes, or let the query run more often"
+ADVICE: Final = (
+    'To go on with what is there, start it with option("failOnDataLoss", "false"), a stream from the same checkpoint; '
+    "so that it does not happen again, raise the topic's retention.ms or retention.bytes, or let the query run more "
+    "often"
 )
-BATCH_ADVICE: Final = (
+PLAN_ADVICE: Final = (
     'Ask for offsets that are there; or, to read what is there of them, set option("failOnDataLoss", "false")'
 )
 
 
-def report(what: str, *, fail: bool, log: logging.Logger, advice: str = STREAM_ADVICE) -> None:
+def report(what: str, *, fail: bool, log: logging.Logger, advice: str = ADVICE) -> None:
     """
     Args:
         advice: what to do about it, for whoever reads the error.

@@ -88,7 +88,7 @@ class Positions:
         return [range_ for range_ in found if range_.start < range_.end]
 
     def _report(self, what: str) -> None:
-        loss.report(what, fail=self._options.fail_on_data_loss, log=self._log, advice=loss.BATCH_ADVICE)
+        loss.report(what, fail=self._options.fail_on_data_loss, log=self._log, advice=loss.PLAN_ADVICE)
 
     # Both
 
