@@ -1,5 +1,6 @@
 """Batches: the same records as any other reader finds, from wherever to wherever they are wanted."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -236,9 +237,12 @@ def test_records_that_are_deleted_before_a_task_reads_them(broker: Broker, kafka
 
 
 def test_an_end_beyond_the_end_stops_a_batch(broker: Broker, topic: str, stored: list[Read]) -> None:
+    end = ends(stored)[1]
     options = {"subscribe": topic, "endingOffsets": offsets_text(ends(stored) | {1: 10**6}, topic)}
-    with pytest.raises(DataLossError, match=f"of {topic}-1 are not there"):
+    with pytest.raises(DataLossError, match=f"of {topic}-1 are not there: the partition ends at offset {end}") as error:
         batch(broker.bootstrap, **options)
+    assert not re.search("checkpoint|retention", str(error.value))
+    assert 'set option("failOnDataLoss", "false")' in str(error.value)
     assert batch(broker.bootstrap, **options, failOnDataLoss="false") == without_headers(stored)
 
 

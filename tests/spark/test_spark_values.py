@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cordwood.client.raw import RawSettings
 from cordwood.errors import ConfigError
+from cordwood.spark.arrow_schema import HEADERS_TYPE
 from cordwood.spark.schema import Columns
 from cordwood.spark.values import ValueDecoder, ddl, make
 from cordwood.spark.values.framing import after_indexes
@@ -279,6 +280,26 @@ def test_types_are_inferred_alike_whatever_the_order() -> None:
     assert infer(records) == infer(reversed(records)) == expected
 
 
+STRAYS = [b"[1]", b'"text"', b"5", b"not json", b"null", b"", b"\xff"]
+
+
+@pytest.mark.parametrize("stray", STRAYS)
+def test_a_few_strays_do_not_take_the_columns_from_objects(stray: bytes) -> None:
+    records = [b'{"id":%d}' % number for number in range(50)]
+    kind = ddl.parse("id BIGINT")
+    for place in (0, 25, 50):
+        assert infer([*records[:place], stray, *records[place:]]) == kind
+    values, errors = Json(kind).decode(pa.array([*records, stray]))
+    assert values.null_count == 1
+    assert (errors is None) == (stray == b"null")
+
+
+def test_objects_have_the_columns_if_they_are_more_than_half() -> None:
+    assert infer([b'{"a":1}'] * 3 + [b"[1]", b"5", *[b"not json"] * 9]) == ddl.parse("a BIGINT")
+    assert infer([b'{"a":1}'] * 2 + [b"[1]", b"5"]) == pa.string()
+    assert infer([b"5", b"6.5", b"null"]) == pa.float64()
+
+
 def test_nothing_to_infer_from_says_what_to_do() -> None:
     with pytest.raises(ConfigError, match="valueSchema"):
         infer([b"nonsense", b"null"])
@@ -536,6 +557,7 @@ def test_bad_records_go_to_their_topic_with_where_they_come_from(broker: Broker,
             "partition": pa.array([3] * 4, pa.int32()),
             "offset": pa.array([10, 11, 12, 13]),
             "timestamp": pa.array([5_000_000] * 4, pa.timestamp("us", tz="UTC")),
+            "headers": pa.nulls(4, HEADERS_TYPE),
         }
     )
     (found,) = made.rows([rows], columns, RawSettings(broker.bootstrap))

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -81,6 +82,35 @@ def test_a_view_has_typed_values(spark: SparkSession, broker: Broker, kafka: Kaf
     ]
 
 
+def test_a_topic_without_types_yet_is_shown_as_bytes(
+    spark: SparkSession, broker: Broker, kafka: Kafka, name: str
+) -> None:
+    full, empty, dead, compacted = (f"{name}-{kind}" for kind in ("full", "empty", "dead", "compacted"))
+    for topic in (full, empty, dead):
+        kafka.make(topic)
+    kafka.make(compacted, cleanup_policy="compact")
+    put(kafka, full, ("a", '{"id":1}'))
+    put(kafka, dead, ("a", "bad"))
+    options = {"valueFormat": "json", "keyFormat": "string", "deadLetterTopic": dead}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        views = attach(spark, broker.bootstrap, topics=name + ".*", options=options)
+    assert sorted(views) == sorted([full, empty, dead, compacted])
+    assert [str(entry.message).partition(" is shown as bytes")[0] for entry in told] == [
+        f"topic {compacted}",
+        f"topic {empty}",
+    ]
+    assert shown(spark.table(quoted(full)), "key", "value.id") == [("a", 1)]
+    assert shown(spark.table(quoted(dead))) == [("a", "bad")]
+    assert shown(spark.table(quoted(empty))) == []
+    put(kafka, empty, ("a", '{"id":2}'))
+    put(kafka, compacted, ("a", "1"), ("a", "2"))
+    assert shown(spark.table(quoted(empty))) == [("a", '{"id":2}')]
+    assert shown(spark.table(quoted(compacted))) == [("a", "2")]
+    assert attach(spark, broker.bootstrap, topics=empty, options=options) == [empty]
+    assert shown(spark.table(quoted(empty)), "key", "value.id") == [("a", 2)]
+
+
 def test_a_table_as_it_was(spark: SparkSession, broker: Broker, kafka: Kafka, name: str) -> None:
     kafka.make(name, 2)
     put(kafka, name, ("a", "1"), ("b", "2"), ("a", "3"), time_ms=1_000_000)
@@ -95,6 +125,7 @@ def test_a_table_as_it_was(spark: SparkSession, broker: Broker, kafka: Kafka, na
     assert (
         rows(as_of=1_500_000) == rows(as_of=datetime.fromtimestamp(1500, UTC)) == [("a", "1"), ("a", "3"), ("b", "2")]
     )
+    assert rows(as_of="1970-01-01T00:25:00Z") == rows(as_of="1970-01-01 00:25") == rows(as_of=1_500_000)
     assert rows(as_of={0: 2, 1: 0}, latest=True) == [("a", "1"), ("b", "2")]
     assert rows(latest=True) == [("a", "3"), ("b", "2"), ("c", "4")]
 
@@ -119,10 +150,26 @@ def test_wrong_calls_say_what_to_do(spark: SparkSession, broker: Broker, name: s
         table(spark, name)
     with pytest.raises(ConfigError, match="no partition"):
         table(spark, name, bootstrap=broker.bootstrap, latest=False, as_of={})
+    with pytest.raises(ConfigError, match=r"as_of is 1700000000\.5"):
+        table(spark, name, bootstrap=broker.bootstrap, as_of=1_700_000_000.5)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="no regular expression"):
         attach(spark, broker.bootstrap, topics="(")
+    for option in ("subscribe", "subscribepattern", "Assign"):
+        with pytest.raises(ConfigError, match=f"option {option} can not be given here.*topics="):
+            attach(spark, broker.bootstrap, options={option: "x"})
+        with pytest.raises(ConfigError, match=f"option {option} can not be given here"):
+            table(spark, name, bootstrap=broker.bootstrap, options={option: "x"})
+    with pytest.raises(ConfigError, match="option endingOffsets can not be given here"):
+        table(spark, name, bootstrap=broker.bootstrap, as_of=5, options={"endingOffsets": "latest"})
+
+
+def test_an_attach_that_fails_leaves_the_address_as_it_was(spark: SparkSession, broker: Broker, name: str) -> None:
+    spark.conf.set(BOOTSTRAP_KEY, broker.bootstrap)
     with pytest.raises(Unavailable):
         attach(spark, "127.0.0.1:1", options={"kafka.default.api.timeout.ms": "100"})
+    assert spark.conf.get(BOOTSTRAP_KEY) == broker.bootstrap
+    attach(spark, broker.bootstrap.replace("127.0.0.1", "localhost"), topics="none-" + name)
+    assert "localhost" in str(spark.conf.get(BOOTSTRAP_KEY))
 
 
 def test_topics_that_differ_in_case_alone_have_one_view(

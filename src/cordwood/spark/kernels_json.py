@@ -7,11 +7,13 @@ _BACKSLASH = 0x5C
 _COMMA = 0x2C
 _OPENING = (0x5B, 0x7B)
 _CLOSING = (0x5D, 0x7D)
+_DEPTH_MAX = 500
 
 
 @Kernel
 def not_one_value(data: Bytes, ends: SmallInts, count: int) -> int:
-    """The number of the first record that has a comma, or a bracket that closes, outside of its value; -1 if none has.
+    """The number of the first record that has a comma, or a bracket that closes, outside of its value, or is nested
+    deeper than Python reads; -1 if none is such.
 
     Any other record, if it is JSON in some place where a value can be, is one value. *ends* has one entry more than
     there are records.
@@ -31,6 +33,8 @@ def not_one_value(data: Bytes, ends: SmallInts, count: int) -> int:
                 in_text = True
             elif byte in _OPENING:
                 depth += 1
+                if depth > _DEPTH_MAX:
+                    return number
             elif byte in _CLOSING:
                 depth -= 1
                 if depth < 0:

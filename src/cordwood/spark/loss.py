@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from typing import Final
 
 from cordwood.errors import CordwoodError
 
@@ -12,17 +13,26 @@ class DataLossError(CordwoodError):
     """Records were deleted before the query read them."""
 
 
-def report(what: str, *, fail: bool, log: logging.Logger) -> None:
+ADVICE: Final = (
+    'To go on with what is there, start it with option("failOnDataLoss", "false"), a stream from the same checkpoint; '
+    "so that it does not happen again, raise the topic's retention.ms or retention.bytes, or let the query run more "
+    "often"
+)
+PLAN_ADVICE: Final = (
+    'Ask for offsets that are there; or, to read what is there of them, set option("failOnDataLoss", "false")'
+)
+
+
+def report(what: str, *, fail: bool, log: logging.Logger, advice: str = ADVICE) -> None:
     """
+    Args:
+        advice: what to do about it, for whoever reads the error.
+
     Raises:
         DataLossError: if the query is to stop for it.
     """
     if fail:
-        raise DataLossError(
-            f"{what}. The query stops here because failOnDataLoss is true. To go on with what is there, start it with "
-            'option("failOnDataLoss", "false"), from the same checkpoint; so that it does not happen again, raise the '
-            "topic's retention.ms or retention.bytes, or let the query run more often"
-        )
+        raise DataLossError(f"{what}. The query stops here because failOnDataLoss is true. {advice}")
     log.warning("%s. The query goes on, since failOnDataLoss is false", what)
 
 

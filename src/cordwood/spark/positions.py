@@ -87,16 +87,19 @@ class Positions:
         """Ranges that somebody has made up, cut to what there is."""
         first = self._at({range_[:2]: EARLIEST for range_ in ranges})
         last = self._at({range_[:2]: LATEST for range_ in ranges})
-        fail, found = self._options.fail_on_data_loss, []
+        found = []
         for topic, number, start, end in ranges:
             lowest, highest = first[topic, number], last[topic, number]
             if start < lowest:
-                loss.report(loss.skipped(topic, number, start, min(lowest, end)), fail=fail, log=self._log)
+                self._report(loss.skipped(topic, number, start, min(lowest, end)))
             if end > highest:
                 beyond = f"offsets {max(start, highest)} to {end - 1} of {topic}-{number}"
-                loss.report(f"{beyond} are not there: it ends at {highest}", fail=fail, log=self._log)
+                self._report(f"{beyond} are not there: the partition ends at offset {highest}")
             found.append(Range(topic, number, max(start, lowest), min(end, highest)))
         return [range_ for range_ in found if range_.start < range_.end]
+
+    def _report(self, what: str) -> None:
+        loss.report(what, fail=self._options.fail_on_data_loss, log=self._log, advice=loss.PLAN_ADVICE)
 
     # Both
 

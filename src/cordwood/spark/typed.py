@@ -1,5 +1,6 @@
 """Typed values in the source: its schema with them, and the sample that JSON's types are taken from."""
 
+import re
 from collections.abc import Iterable, Mapping
 from itertools import islice
 
@@ -8,12 +9,14 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from cordwood.client.raw import EARLIEST, LATEST, RawClient
+from cordwood.errors import ConfigError
 
 from . import values
 from .options import SourceOptions
 from .ranges import Range
 from .schema import Columns
-from .values import ValueDecoder
+from .subscription import INTERNAL, Assign, Subscribe, SubscribePattern, Subscription
+from .values import ValueDecoder, ValueSettings
 
 
 def decoder_of(
@@ -24,6 +27,7 @@ def decoder_of(
     Raises:
         ConfigError: the options do not fit together, or a schema can not be read.
     """
+    _check_dead_letters(ValueSettings.of(given).dead_letter_topic, options.subscription)
     settled = None
     if schema is not None and "value" in schema.names:
         settled = to_arrow_type(schema["value"].dataType, timezone="UTC")
@@ -34,6 +38,23 @@ def decoder_of(
         topic=topics[0] if len(topics) == 1 else None,
         sample=lambda count: first_values(options, count),
     )
+
+
+def _check_dead_letters(topic: str | None, subscription: Subscription) -> None:
+    """A query that reads the dead letters it sends would send each of them again, and again."""
+    match subscription:
+        case Assign(partitions):
+            option, is_read = "assign", topic in {name for name, _ in partitions}
+        case Subscribe(topics):
+            option, is_read = "subscribe", topic in topics
+        case SubscribePattern(pattern):
+            option = "subscribePattern"
+            is_read = topic is not None and topic not in INTERNAL and re.search(pattern, topic) is not None
+    if is_read:
+        raise ConfigError(
+            f"option deadLetterTopic is {topic}, which the query reads too, by option {option}: every bad record would "
+            "come back for ever. Choose a topic that it does not read"
+        )
 
 
 def spark_schema(decoder: ValueDecoder, columns: Columns) -> StructType:

@@ -7,13 +7,11 @@ their own, in a temporary directory. The options are part of the text, which who
 those that may be secrets are in a file of that directory, which only this user can read.
 """
 
-import json
 import re
 import tempfile
 import warnings
 import zlib
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Final
 from urllib.parse import urlparse
 from urllib.request import url2pathname
@@ -24,18 +22,21 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from cordwood.client.raw import RawClient, RawError
 from cordwood.errors import ConfigError
 
+from .as_of import AsOf, limits
 from .option_file import hidden
 from .sink_options import PREFIX, raw_settings
+from .source import CordwoodSource
 from .subscription import INTERNAL
-from .values import ValueSettings
+from .values import OPTIONS, NoTypesYet, ValueSettings
 
 BOOTSTRAP_KEY: Final = "spark.cordwood.bootstrap"
 DATABASE: Final = "cordwood_topics"
 _SERVERS: Final = PREFIX + "bootstrap.servers"
+_ZONE: Final = "spark.sql.session.timeZone"
 _CLEANUP: Final = "cleanup.policy"
-
-AsOf = Mapping[int, int] | datetime | int
-"""Offsets by partition, each the first one that is not there; or a time, in ms or as a datetime."""
+_STRATEGIES: Final = ("subscribe", "subscribePattern", "assign")
+_VALUE_OPTIONS: Final = frozenset(name.lower() for name in OPTIONS)
+_ENDINGS: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 
 
 def attach(
@@ -51,6 +52,10 @@ def attach(
     A compacted topic is shown as its latest value for each key. A name that is no plain word goes between backticks in
     SQL. Views that are there already are made anew.
 
+    A topic whose types can not be known yet (``valueFormat`` is json, and it has no JSON record to take them from; or
+    the registry has no schema of it) is shown with its keys and values as bytes, and a warning names it: attach again
+    when it has some. So is the topic of dead letters, without a warning.
+
     Args:
         bootstrap: the cluster's address, such as 127.0.0.1:9092. ``table`` will use it too.
         prefix: what to put before the topics' names.
@@ -61,22 +66,22 @@ def attach(
         The names of the views.
 
     Raises:
+        ConfigError: the options are wrong, or say which topics to read.
         RawError: the cluster does not answer.
     """
+    _refuse(options or {}, _STRATEGIES, 'attach reads every topic; choose some with topics="a regular expression"')
     given = {_SERVERS: bootstrap, **(options or {})}
-    settings = ValueSettings.of(given)
-    has_errors = settings.can_fail and settings.dead_letter_topic is None
-    spark.conf.set(BOOTSTRAP_KEY, bootstrap)
     with RawClient(raw_settings(given)) as client:
         wanted = _wanted(client, topics)
         compacted = _compacted(client, wanted)
     views = _names(wanted, prefix or "")
     base = _Base(spark, given)
     for topic, view in views.items():
-        query = base.query(topic)
+        query, has_errors = base.query(topic)
         if topic in compacted:
             query = latest_query(f"({query})", has_errors=has_errors)
         spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {quoted(view)} AS {query}")
+    spark.conf.set(BOOTSTRAP_KEY, bootstrap)  # not before: what has failed must not be in the way of ``table``
     return list(views.values())
 
 
@@ -95,7 +100,9 @@ def table(
 
     Args:
         as_of: as the topic was at these offsets ({0: 120, 1: 97}: partitions that are not named are left out), or
-            before the first record of this time or later. None: as it is now.
+            before the first record of this time or later: a datetime, a date, text such as 2026-01-31T12:00:00Z, or
+            milliseconds since 1970 as an int. Text without a zone, and a date, are in the session's zone; a datetime
+            without one is in this machine's. None: as it is now.
         latest: only the last record of each key, without those whose last value is null. None: if the topic is
             compacted.
         bootstrap: the cluster's address; without it, the one that ``attach`` was called with.
@@ -105,11 +112,14 @@ def table(
         ConfigError: there is no address, or *as_of* is nothing that can be used.
         RawError: the cluster does not answer.
     """
+    taken = _STRATEGIES if as_of is None else (*_STRATEGIES, *_ENDINGS)
+    _refuse(options or {}, taken, "table reads one topic, up to as_of")
     given = {_SERVERS: bootstrap or _attached(spark), **(options or {})}
+    read = limits(topic, as_of, spark.conf.get(_ZONE, None) or "UTC")
     if latest is None:
         with RawClient(raw_settings(given)) as client:
             latest = topic in _compacted(client, [topic])
-    frame = spark.read.format("cordwood").options(**given, **_limits(topic, as_of)).load()
+    frame = spark.read.format("cordwood").options(**given, **read).load()
     if not latest:
         return frame
     return spark.sql(latest_query("{source}", has_errors="_error" in frame.columns), source=frame)
@@ -135,6 +145,16 @@ def quoted(name: str) -> str:
     '`a.b`'
     """
     return "`" + name.replace("`", "``") + "`"
+
+
+def _refuse(options: Mapping[str, str], taken: Sequence[str], reason: str) -> None:
+    """
+    Raises:
+        ConfigError: one of these options was given.
+    """
+    for name in options:
+        if name.lower() in {option.lower() for option in taken}:
+            raise ConfigError(f"option {name} can not be given here: {reason}")
 
 
 def _wanted(client: RawClient, pattern: str | None) -> list[str]:
@@ -177,55 +197,41 @@ def _attached(spark: SparkSession) -> str:
     return found
 
 
-def _limits(topic: str, as_of: AsOf | None) -> dict[str, str]:
-    """What to read, as the source's options say it."""
-    match as_of:
-        case None:
-            return {"subscribe": topic}
-        case bool():
-            raise ConfigError(f"as_of is {as_of}; give offsets by partition, or a time")
-        case int():
-            return {"subscribe": topic, "endingTimestamp": str(as_of)}
-        case datetime():
-            return {"subscribe": topic, "endingTimestamp": str(int(as_of.timestamp() * 1000))}
-        case _:
-            offsets = {str(partition): offset for partition, offset in sorted(as_of.items())}
-            if not offsets:
-                raise ConfigError("as_of has no partition; write it as {0: 120, 1: 97}")
-            return {
-                "assign": json.dumps({topic: sorted(as_of)}),
-                "endingOffsets": json.dumps({topic: offsets}),
-            }
-
-
 class _Base:
     """The tables that views read, one for each schema."""
 
     def __init__(self, spark: SparkSession, options: Mapping[str, str]) -> None:
         self._spark = spark
-        self._is_typed = ValueSettings.of(options).can_fail
-        self._table_of_all: str | None = None
-        """Without types, all topics have the same columns."""
+        settings = ValueSettings.of(options)
+        self._is_typed = settings.can_fail
+        self._dead_letters = settings.dead_letter_topic
+        self._tables: set[str] = set()
         if not spark.catalog.databaseExists(DATABASE):
             place = tempfile.mkdtemp(prefix="cordwood-topics-")
             spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE} LOCATION {_text(place)}")
         self._options = hidden(options, url2pathname(urlparse(spark.catalog.getDatabase(DATABASE).locationUri).path))
 
-    def query(self, topic: str) -> str:
-        """All records of a topic."""
-        options = {**self._options, "subscribe": topic}
-        table = self._table_of_all or self._table(options)
-        if not self._is_typed:
-            self._table_of_all = table
-        return (
-            f"SELECT * FROM {table} WITH ({', '.join(f'{_text(name)} = {_text(options[name])}' for name in options)})"
-        )
+    def query(self, topic: str) -> tuple[str, bool]:
+        """All records of a topic; and whether some of them may have a reason in place of their values."""
+        if self._is_typed and topic != self._dead_letters:
+            try:
+                return self._select({**self._options, "subscribe": topic})
+            except NoTypesYet as reason:
+                warnings.warn(f"topic {topic} is shown as bytes, for now: {reason}", stacklevel=3)
+        plain = {name: value for name, value in self._options.items() if name.lower() not in _VALUE_OPTIONS}
+        return self._select({**plain, "subscribe": topic})
 
-    def _table(self, options: Mapping[str, str]) -> str:
-        schema = self._spark.read.format("cordwood").options(**options).load().schema
+    def _select(self, options: Mapping[str, str]) -> tuple[str, bool]:
+        schema = CordwoodSource(dict(options)).schema()
+        given = ", ".join(f"{_text(name)} = {_text(value)}" for name, value in options.items())
+        return f"SELECT * FROM {self._table(schema)} WITH ({given})", "_error" in schema.names
+
+    def _table(self, schema: StructType) -> str:
         columns = ", ".join(f"{quoted(field.name)} {_type(field.dataType)}" for field in schema.fields)
         name = f"{DATABASE}.source_{zlib.crc32(columns.encode()):08x}"
-        self._spark.sql(f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING cordwood")
+        if name not in self._tables:
+            self._spark.sql(f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING cordwood")
+            self._tables.add(name)
         return name
 
 

@@ -15,12 +15,12 @@ imported when somebody asks for them: most queries leave values as they are.
 
 from typing import TYPE_CHECKING
 
-from .settings import OPTIONS, ValueSettings
+from .settings import OPTIONS, NoTypesYet, ValueSettings
 
 if TYPE_CHECKING:
     from .decoder import ERROR_COLUMN, ValueDecoder, make
 
-__all__ = ["ERROR_COLUMN", "OPTIONS", "ValueDecoder", "ValueSettings", "make"]
+__all__ = ["ERROR_COLUMN", "OPTIONS", "NoTypesYet", "ValueDecoder", "ValueSettings", "make"]
 
 
 def __getattr__(name: str) -> object:

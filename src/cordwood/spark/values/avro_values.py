@@ -17,10 +17,10 @@ from cordwood.errors import ConfigError
 
 from .avro_shapes import Shape, shaper
 from .avro_types import arrow_type
-from .formats import BadValue, Decoded, collected
+from .formats import BadValue, Decoded, one_by_one
 from .framing import split
 from .registry import Registry, Schema, UnknownSchema
-from .settings import ValueSettings
+from .settings import NoTypesYet, ValueSettings
 
 try:
     import fastavro
@@ -103,7 +103,7 @@ def _newest(settings: ValueSettings, topic: str | None) -> tuple[Registry, Schem
     try:
         return registry, registry.latest(subject)
     except UnknownSchema as reason:
-        raise ConfigError(f"{reason}; set schema.registry.subject or valueSchema") from None
+        raise NoTypesYet(f"{reason}; set schema.registry.subject or valueSchema") from None
 
 
 def _registry(settings: ValueSettings) -> Registry:
@@ -140,29 +140,7 @@ class Avro:
         self._plain = None if self._reader is None else shaper(self._reader.schema, self._reader.named)
 
     def decode(self, data: pa.Array) -> Decoded:
-        values: list[object] = []
-        errors: list[str | None] = []
-        for record in data.to_pylist():
-            try:
-                values.append(None if record is None else self._value(record))
-                errors.append(None)
-            except BadValue as reason:
-                values.append(None)
-                errors.append(str(reason))
-        try:
-            return collected(values, errors, self.type)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-            return self._one_by_one(values, errors)
-
-    def _one_by_one(self, values: list[object], errors: list[str | None]) -> Decoded:
-        """A value does not fit into its column: which one?"""
-        for number, value in enumerate(values):
-            try:
-                pa.array([value], self.type)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as reason:
-                values[number] = None
-                errors[number] = f"the value does not fit the columns' schema: {reason}"
-        return collected(values, errors, self.type)
+        return one_by_one(data, self._value, self.type)
 
     def _value(self, record: bytes) -> object:
         if self._registry is None:

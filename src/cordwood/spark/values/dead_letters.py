@@ -1,4 +1,5 @@
-"""Records that can not be decoded go to a topic of their own, as they are, with headers that say where they come from.
+"""Records that can not be decoded go to a topic of their own, as they are: key, value, timestamp and headers. After
+their own headers come those that say where a record was, and what is wrong with it.
 
 They are stored before the task ends that read them, at least once: a task that Spark repeats stores them again.
 """
@@ -56,7 +57,8 @@ class DeadLetters:
 def _headers(records: pa.RecordBatch, reasons: pa.Array) -> pa.Array:
     columns = [records.column(name).to_pylist() for name in ("topic", "partition", "offset")]
     rows = zip(*columns, reasons.to_pylist(), strict=True)
-    return pa.array([_origin(*row) for row in rows], HEADERS_TYPE)
+    own = records.column("headers").to_pylist()
+    return pa.array([[*(kept or ()), *_origin(*row)] for kept, row in zip(own, rows, strict=True)], HEADERS_TYPE)
 
 
 def _origin(topic: str, partition: int, offset: int, reason: str) -> list[dict[str, object]]:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from .dead_letters import DeadLetters
 
 ERROR_COLUMN: Final = "_error"
-_ORIGIN: Final = ("key", "value", "topic", "partition", "offset", "timestamp")
-"""What a dead letter tells of its record."""
+_ORIGIN: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+"""What a dead letter needs of its record."""
 
 Sample = Callable[[int], Iterable[bytes]]
 """The values at the beginning of the topics, at most so many; the same ones each time as long as they are there."""

@@ -2,8 +2,9 @@
 the value; for Protobuf, the way to the message within its file comes between them."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from .formats import BadValue, Decoded, Format
+from .formats import BadValue, Decoded, Format, one_by_one
 
 MAGIC = 0
 HEADER_BYTES = 5
@@ -55,21 +56,11 @@ class Framed:
         self.type = inner.type
 
     def decode(self, data: pa.Array) -> Decoded:
-        bare: list[bytes | None] = []
-        reasons: list[str | None] = []
-        for record in data.to_pylist():
-            try:
-                bare.append(None if record is None else self._unframed(record))
-                reasons.append(None)
-            except BadValue as reason:
-                bare.append(None)
-                reasons.append(str(reason))
-        values, errors = self._inner.decode(pa.array(bare, pa.binary()))
-        if any(reasons):
-            found = [None] * len(bare) if errors is None else errors.to_pylist()
-            merged = [one or other for one, other in zip(reasons, found, strict=True)]
-            errors = pa.array(merged, pa.string())
-        return Decoded(values, errors)
+        bare, reasons = one_by_one(data, self._unframed, pa.binary())
+        values, errors = self._inner.decode(bare)
+        if reasons is not None and errors is not None:
+            errors = pc.coalesce(reasons, errors)
+        return Decoded(values, reasons if errors is None else errors)
 
     def _unframed(self, record: bytes) -> bytes:
         _, rest = split(record)

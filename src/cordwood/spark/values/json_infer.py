@@ -1,43 +1,60 @@
 """A schema from a sample of JSON records: the same sample gives the same schema, whatever the order of its fields.
 
 Whole numbers are bigint, others double; where records disagree otherwise, the field is text, and every record's JSON
-there is taken as it is. A field that is null in all of the sample is text too. Records that are not JSON are left out.
+there is taken as it is. A field that is null in all of the sample is text too. Records that are not JSON, or null, are
+left out. If more than half of the others are objects, the schema is that of the objects, and what is none is a bad
+record when it is read: a few strays must not take the columns from all others. What is nested deeper than any schema is
+text too.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import reduce
+from typing import Final
 
 import pyarrow as pa
 
-from cordwood.errors import ConfigError
-
 from . import ddl
 from .formats import BadValue
-from .json_records import loads
+from .json_records import HugeNumber, Twins, loads
+from .settings import NoTypesYet
 
 _NOTHING = pa.null()
+_DEPTH_MAX: Final = 50
 
 
 def infer(records: Iterable[bytes]) -> pa.DataType:
     """
     Raises:
-        ConfigError: there is no record to learn from.
+        NoTypesYet: there is no record to learn from.
     """
-    found = _NOTHING
-    for record in records:
-        try:
-            found = _merged(found, _type(loads(record)))
-        except BadValue:
-            continue
+    objects = others = _NOTHING
+    lead = 0
+    for kind in _types(records):
+        if pa.types.is_struct(kind):
+            objects, lead = _merged(objects, kind), lead + 1
+        else:
+            others, lead = _merged(others, kind), lead - 1
+    found = objects if lead > 0 else _merged(objects, others)
     if found == _NOTHING:
-        raise ConfigError(
+        raise NoTypesYet(
             "valueFormat=json: there is no JSON record yet to take the schema from; give option valueSchema, such as "
             "'id BIGINT, name STRING'"
         )
     return _settled(found)
 
 
-def _type(value: object) -> pa.DataType:
+def _types(records: Iterable[bytes]) -> Iterator[pa.DataType]:
+    """Of what is JSON, and not null."""
+    for record in records:
+        try:
+            kind = _type(loads(record))
+        except BadValue:
+            continue
+        if kind != _NOTHING:
+            yield kind
+
+
+def _type(value: object, depth: int = 0) -> pa.DataType:
     match value:
         case None:
             return _NOTHING
@@ -45,12 +62,14 @@ def _type(value: object) -> pa.DataType:
             return pa.bool_()
         case int():
             return pa.int64() if -(1 << 63) <= value < 1 << 63 else pa.float64()
-        case float():
+        case float() | HugeNumber():
             return pa.float64()
-        case dict():
-            return pa.struct([(name, _type(value[name])) for name in sorted(value)])
-        case list():
-            return ddl.array_of(reduce(_merged, map(_type, value), _NOTHING))
+        case Twins():
+            raise BadValue("a field is there twice")
+        case dict() if depth < _DEPTH_MAX:
+            return pa.struct([(name, _type(value[name], depth + 1)) for name in sorted(value)])
+        case list() if depth < _DEPTH_MAX:
+            return ddl.array_of(reduce(_merged, (_type(item, depth + 1) for item in value), _NOTHING))
         case _:
             return pa.string()
 

@@ -6,7 +6,10 @@ This is the truth about what is accepted; the fast road accepts less of it, and 
 import base64
 import binascii
 import json
+import re
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from functools import partial
@@ -22,6 +25,25 @@ Convert = Callable[[object, str], object]
 
 _INTEGERS: Final = {pa.int8(): 7, pa.int16(): 15, pa.int32(): 31, pa.int64(): 63}
 _SHOWN_CHARACTERS: Final = 60
+_SURROGATES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
+"""What a backslash begins in JSON; the group is half a character, without its other half."""
+_QUESTION_MARK: Final = r"\u003f"
+"""As long as what it replaces, so that places in a text stay what they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class HugeNumber:
+    """A whole number of so many digits that Python does not read it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """In place of a field's value: the field is there more than once."""
+
+
+TWINS: Final = Twins()
 
 
 def loads(record: bytes) -> object:
@@ -29,9 +51,9 @@ def loads(record: bytes) -> object:
     Raises:
         BadValue: it is not JSON.
     """
-    text = text_of(record)
+    text = _whole_characters(text_of(record))
     try:
-        return json.loads(text, object_pairs_hook=_no_twins)
+        return _loads(text)
     except json.JSONDecodeError as reason:
         shown = text[reason.pos : reason.pos + 20]
         raise BadValue(f"not JSON: {reason.msg}, at character {reason.pos}, {shown!r}") from None
@@ -39,12 +61,57 @@ def loads(record: bytes) -> object:
         raise BadValue("not JSON that can be read: it is nested too deep") from None
 
 
-def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _loads(text: str) -> object:
+    try:
+        return json.loads(text, object_pairs_hook=_marked)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # Python's limit for the digits of a number
+        return json.loads(text, object_pairs_hook=_marked, parse_int=_whole_number)
+
+
+def _whole_number(text: str) -> object:
+    try:
+        return int(text)
+    except ValueError:
+        return HugeNumber(text)
+
+
+def _whole_characters(text: str) -> str:
+    """JSON without halves of characters, which no UTF-8 has: a question mark is there instead, as Spark has it."""
+    if "\\ud" not in text and "\\uD" not in text:
+        return text
+    return _SURROGATES.sub(lambda found: _QUESTION_MARK if found[1] else found[0], text)
+
+
+def dumps(value: object) -> str:
+    """Something that ``loads`` gave as JSON again."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except TypeError:  # there is something in it that is ours
+        return _dumps(value)
+
+
+def _dumps(value: object) -> str:
+    match value:
+        case HugeNumber():
+            return value.text
+        case Twins():
+            raise BadValue("a field is there twice")
+        case dict():
+            return "{" + ",".join(f"{_dumps(name)}:{_dumps(item)}" for name, item in value.items()) + "}"
+        case list():
+            return "[" + ",".join(map(_dumps, value)) + "]"
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+def _marked(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object's fields. Those that are there twice are no error as long as nobody wants them."""
     made = dict(pairs)
     if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        twin = next(name for name in names if names.count(name) > 1)
-        raise BadValue(f"the field {twin} is there twice")
+        counts = Counter(name for name, _ in pairs)
+        made |= {name: TWINS for name, count in counts.items() if count > 1}
     return made
 
 
@@ -68,10 +135,12 @@ def converter(kind: pa.DataType) -> Convert:
 
 
 def _mismatch(value: object, wanted: str, path: str) -> BadValue:
-    shown = json.dumps(value, default=str, ensure_ascii=False)
+    where = f"the field {path}" if path else "the value"
+    if value is TWINS:
+        return BadValue(f"{where} is there twice")
+    shown = dumps(value)
     if len(shown) > _SHOWN_CHARACTERS:
         shown = shown[:_SHOWN_CHARACTERS] + "…"
-    where = f"the field {path}" if path else "the value"
     return BadValue(f"{where} should be {wanted}, and is {shown}")
 
 
@@ -114,22 +183,25 @@ def _integer(bits: int, value: object, path: str) -> object:
 def _number(value: object, path: str) -> object:
     if value is None:
         return None
+    if isinstance(value, HugeNumber):
+        return float(value.text)
     if type(value) not in (int, float):
         raise _mismatch(value, "a number", path)
     try:
         return float(value)  # type: ignore[arg-type]
     except OverflowError:
-        raise _mismatch(value, "a number", path) from None
+        return float(str(value))  # infinite, as of text
 
 
 def _decimal(kind: pa.DataType, value: object, path: str) -> object:
     if value is None:
         return None
     wanted = f"a number of at most {kind.precision} digits, {kind.scale} of them after the point"
-    if type(value) not in (int, float, str):
+    if type(value) not in (int, float, str, HugeNumber):
         raise _mismatch(value, wanted, path)
+    text = value.text if isinstance(value, HugeNumber) else str(value)
     try:
-        return pa.scalar(Decimal(str(value)), kind).as_py()
+        return pa.scalar(Decimal(text), kind).as_py()
     except (InvalidOperation, pa.ArrowInvalid):
         raise _mismatch(value, wanted, path) from None
 
@@ -142,10 +214,11 @@ def _boolean(value: object, path: str) -> object:
 
 def _string(value: object, path: str) -> object:
     """Text; of anything else its JSON, as Spark does."""
-    del path
     if value is None or isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if value is TWINS:
+        raise _mismatch(value, "text", path)
+    return dumps(value)
 
 
 def _binary(value: object, path: str) -> object:
@@ -171,9 +244,9 @@ def _timestamp(with_zone: bool, value: object, path: str) -> object:
         return None
     try:
         found = datetime.fromisoformat(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+        found = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (TypeError, ValueError, OverflowError):  # the last one: within the years 1 to 9999 only where it is written
         raise _mismatch(value, "a time, such as 2026-01-31T12:00:00Z", path) from None
-    found = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
     return found if with_zone else found.replace(tzinfo=None)
 
 

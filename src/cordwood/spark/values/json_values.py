@@ -15,8 +15,9 @@ import pyarrow.json as pj
 
 from cordwood.spark import kernels_json
 
-from .formats import BadValue, Decoded
+from .formats import Decoded, one_by_one
 from .json_records import converter, loads
+from .times import has_times, in_range
 
 _BEFORE: Final = b'{"v":'
 _AFTER: Final = b"}\n"
@@ -37,6 +38,7 @@ class Json:
         self.type = kind
         self._convert = converter(kind)
         self._read_as = _read_as(kind)
+        self._has_times = has_times(kind)
 
     def decode(self, data: pa.Array) -> Decoded:
         present = data.drop_null() if data.null_count else data
@@ -99,19 +101,13 @@ class Json:
         if table.num_rows != len(records):
             raise pa.ArrowInvalid("a record is not one value")
         found = table.column(0).combine_chunks()
-        return found if found.type == self.type else found.cast(self.type)
+        found = found if found.type == self.type else found.cast(self.type)
+        if self._has_times and not in_range(found):
+            raise pa.ArrowInvalid("a time that is not within the years 1 to 9999")
+        return found
 
     def _each(self, records: pa.Array) -> Decoded:
-        values: list[object] = []
-        errors: list[str | None] = []
-        for record in records.to_pylist():
-            try:
-                values.append(self._convert(loads(record), ""))
-                errors.append(None)
-            except BadValue as reason:
-                values.append(None)
-                errors.append(str(reason))
-        return Decoded(pa.array(values, self.type), pa.array(errors, pa.string()) if any(errors) else None)
+        return one_by_one(records, lambda record: self._convert(loads(record), ""), self.type)
 
 
 def _not_one_value(records: pa.Array) -> int:

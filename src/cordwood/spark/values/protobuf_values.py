@@ -14,8 +14,9 @@ import pyarrow as pa
 from cordwood.errors import ConfigError
 
 from . import ddl
-from .formats import BadValue, Decoded, collected
+from .formats import BadValue, Decoded, one_by_one
 from .settings import ValueSettings
+from .times import TIMESTAMP_MAX_US, TIMESTAMP_MIN_US
 
 try:
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -106,16 +107,7 @@ class Protobuf:
         self._read = _reader(descriptor)
 
     def decode(self, data: pa.Array) -> Decoded:
-        values: list[object] = []
-        errors: list[str | None] = []
-        for record in data.to_pylist():
-            try:
-                values.append(None if record is None else self._value(record))
-                errors.append(None)
-            except BadValue as reason:
-                values.append(None)
-                errors.append(str(reason))
-        return collected(values, errors, self.type)
+        return one_by_one(data, self._value, self.type)
 
     def _value(self, record: bytes) -> object:
         try:
@@ -142,10 +134,25 @@ def _field_reader(field: FieldDescriptor) -> Read:
     return lambda message: one(getattr(message, name))
 
 
+def _micros(value: Message) -> int:
+    """A time in microseconds.
+
+    Raises:
+        ValueError: neither protobuf nor Spark has such a time.
+    """
+    seconds, nanos = value.seconds, value.nanos
+    found: int = seconds * 1_000_000 + nanos // 1000
+    if not TIMESTAMP_MIN_US <= found <= TIMESTAMP_MAX_US:
+        raise ValueError(
+            f"a time of {seconds} seconds and {nanos} nanoseconds, which is not within the years 1 to 9999"
+        )
+    return found
+
+
 def _one_reader(field: FieldDescriptor) -> Callable[..., object]:
     if field.cpp_type == FieldDescriptor.CPPTYPE_MESSAGE:
         if field.message_type.full_name == _TIMESTAMP:
-            return lambda value: value.seconds * 1_000_000 + value.nanos // 1000
+            return _micros
         return _reader(field.message_type)
     if field.cpp_type == FieldDescriptor.CPPTYPE_ENUM:
         names = {value.number: value.name for value in field.enum_type.values}

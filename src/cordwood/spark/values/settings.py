@@ -20,9 +20,14 @@ OPTIONS: Final[Mapping[str, str]] = {
     "schema.registry.url": "values begin with a schema's number, to be looked up at this address",
     "schema.registry.subject": "avro: whose newest schema the columns follow; without it, that of the topic",
     "schema.registry.basic.auth.user.info": "user:password for the registry",
-    "sampleRecords": "json without valueSchema: how many records at the topics' beginning the types are taken from",
+    "sampleRecords": "json without valueSchema: how many records at the topics' beginning the types are taken from; of "
+    "the objects among them, if most are objects",
     "deadLetterTopic": "where records go that can not be decoded; without it they stay, with a reason in _error",
 }
+
+
+class NoTypesYet(ConfigError):
+    """What a topic's values are is not known: it has no record, or no schema, to tell it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,8 @@ class ValueSettings:
             raise ConfigError(f"valueSchema is for the formats json and avro; valueFormat is {self.value_format}")
         if self.dead_letter_topic is not None and not self.can_fail:
             raise ConfigError("deadLetterTopic needs a valueFormat that can fail: string, json, avro or protobuf")
+        if self.dead_letter_topic == "":
+            raise ConfigError("deadLetterTopic is empty; write a topic's name, or leave it out")
         if self.sample_records < 1:
             raise ConfigError(f"sampleRecords is {self.sample_records}; take at least 1")
 
@@ -69,6 +76,7 @@ class ValueSettings:
         def option(name: str) -> str | None:
             return given.get(name.lower())
 
+        letters = option("deadLetterTopic")
         return cls(
             value_format=(option("valueFormat") or "raw").lower(),
             key_format=(option("keyFormat") or "raw").lower(),
@@ -79,7 +87,7 @@ class ValueSettings:
             registry_subject=option("schema.registry.subject"),
             registry_user=option("schema.registry.basic.auth.user.info"),
             sample_records=_number("sampleRecords", option("sampleRecords"), SAMPLE_RECORDS),
-            dead_letter_topic=option("deadLetterTopic"),
+            dead_letter_topic=None if letters is None else letters.strip(),
         )
 
 

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from .formats import BadValue, Decoded, collected
+from .formats import BadValue, Decoded, one_by_one
 
 
 class Raw:
@@ -23,19 +23,7 @@ class Text:
         try:
             return Decoded(data.cast(pa.string()), None)
         except pa.ArrowInvalid:
-            return self._one_by_one(data)
-
-    def _one_by_one(self, data: pa.Array) -> Decoded:
-        values: list[object] = []
-        errors: list[str | None] = []
-        for record in data.to_pylist():
-            try:
-                values.append(None if record is None else text_of(record))
-                errors.append(None)
-            except BadValue as reason:
-                values.append(None)
-                errors.append(str(reason))
-        return collected(values, errors, self.type)
+            return one_by_one(data, text_of, self.type)
 
 
 def text_of(record: bytes) -> str:
