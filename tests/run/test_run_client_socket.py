@@ -16,7 +16,7 @@ from cordwood.broker.connection import Call, Connection, Peer
 from cordwood.ids import ConnectionId
 from cordwood.ports import FileSlice, Instant
 from cordwood.run.client_socket import BELIEVED_BYTES, LONG_BYTES, ClientSocket, ReceiveBuffers
-from cordwood.run.disk import RealFile
+from cordwood.run.disk import Names, RealFile
 from cordwood.run.loop import new_event_loop
 from support.raw import framed
 from support.waiting import eventually
@@ -261,7 +261,7 @@ def test_the_header_of_a_long_answer_leaves_before_its_file(
     is_told_early: bool,
 ) -> None:
     (tmp_path / "segment").write_bytes(bytes(size))
-    file = RealFile(str(tmp_path / "segment"), create=False, root=str(tmp_path))
+    file = RealFile(str(tmp_path / "segment"), create=False, names=Names(str(tmp_path)))
     seen: list[int] = []
     sendfile = os.sendfile
 
