@@ -48,6 +48,7 @@ from support.waiting import eventually
 
 ARENA_SETTINGS = {**group_requests.SETTINGS, "cordwood.max.groups.bytes": 30 * MIB}
 NOTE = "n" * 4096
+FLOOD_MS = 3000  # so long all members of a flood stay, on a slow machine as well
 
 
 @pytest.fixture(autouse=True)
@@ -211,7 +212,7 @@ def test_a_flood_of_groups_takes_as_much_memory_as_groups_may(
     before, errors = broker.rss_bytes, []
     large = {"range": bytes(100_000)}
     for number in range(0, 500, 10):
-        requests = [join_request(f"{topic}-{number + n}", protocols=large, session_ms=500) for n in range(10)]
+        requests = [join_request(f"{topic}-{number + n}", protocols=large, session_ms=FLOOD_MS) for n in range(10)]
         client.send_bytes(b"".join(encoded(request, version=COME_AT_ONCE) for request in requests))
         frames = [memoryview(client.receive_frame()) for _ in requests]
         errors += [read_response(JoinGroupResponse, COME_AT_ONCE, frame).error_code for frame in frames]
@@ -229,7 +230,7 @@ def test_a_flood_of_groups_with_long_names_is_bounded(client: RawClient, broker:
     """Nobody comes back with the id that it was given; the groups stay until their time is over."""
     before, errors = broker.rss_bytes, []
     for number in range(400):
-        request = join_request(f"{number:04}" + "x" * 30_000, session_ms=300)
+        request = join_request(f"{number:04}" + "x" * 30_000, session_ms=FLOOD_MS)
         errors.append(join(client, request, version=9).error_code)
     assert set(errors[:50]) == {Error.MEMBER_ID_REQUIRED}
     assert errors[-1] == Error.COORDINATOR_NOT_AVAILABLE
