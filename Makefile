@@ -9,6 +9,9 @@ WORKERS ?= 3
 TESTS ?=
 ARGS ?=
 
+# Tests start hundreds of processes: where Python is told to keep no compiled files, each would compile everything anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help setup demo test torture check format bench wheels compiled docs clean
 
 help: ## say what there is
