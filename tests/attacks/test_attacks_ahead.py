@@ -16,6 +16,7 @@ from cordwood.wire.messages import (
 from support.batches import FETCH_VERSION, produce, values_batch
 from support.process import BrokerProcess
 from support.raw import RawClient, crowd, encoded
+from support.waiting import eventually
 
 API_VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
 
@@ -63,11 +64,19 @@ def test_fetches_that_wait_for_ever_do_not_make_writing_slow(broker: BrokerProce
         endless = fetch_request(topic, max_wait_ms=2**31 - 1, min_bytes=2**31 - 1)
         for other in clients:
             other.send_bytes(encoded(endless, version=FETCH_VERSION) * 128)
-        client.ask(API_VERSIONS, ApiVersionsResponse)
+        eventually(lambda: _cpu_of_asking_s(broker, client) < 0.05, what="the end of what the others ask")
         start_s = broker.cpu_s
         for _ in range(100):
             client.ask(_produce_to(topic, 0), ProduceResponse, version=11)
         assert broker.cpu_s - start_s < 3.0
+
+
+def _cpu_of_asking_s(broker: BrokerProcess, client: RawClient) -> float:
+    """Twenty small requests take hardly any, but what others ask has its turn between them."""
+    start_s = broker.cpu_s
+    for _ in range(20):
+        client.ask(API_VERSIONS, ApiVersionsResponse)
+    return broker.cpu_s - start_s
 
 
 def test_chains_of_clients_that_wake_each_other_do_not_recurse(broker: BrokerProcess, topic: str) -> None:

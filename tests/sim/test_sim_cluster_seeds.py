@@ -12,6 +12,32 @@ from cordwood.sim.cluster.world import ClusterWorld
 
 SEEDS = range(1, 15)
 STEPS = 5_000
+FAULTS = (
+    "is killed",
+    "loses its power",
+    "loses its disk",
+    "is paused",
+    "has stopped",
+    "are parted",
+    "nothing comes from",
+    "is cut off from all",
+    "has only clients",
+    "is cut off from the store",
+    "the store is away",
+    "has lost its session",
+    "misses changes of the metadata",
+    "the next leader will fall",
+    "is gone: its process does not listen",
+    "is fenced",
+    "is the controller, epoch [2-9]",
+    "in-sync replicas .* should be",
+    "is cut at offset",
+    "FENCED_LEADER_EPOCH",
+    "NOT_LEADER_OR_FOLLOWER",
+    "NOT_ENOUGH_REPLICAS",
+    "partitions of its group",
+)
+"""What the trace says of each."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -29,42 +55,18 @@ def test_two_and_five_brokers_keep_every_promise() -> None:
 
 
 def test_the_seeds_meet_every_fault() -> None:
-    lines: list[str] = []
+    """Some of the seeds do: it is enough to go on until all was seen."""
+    unmet = set(FAULTS)
     acknowledged = elections = 0
     for seed in range(101, 109):
         world = ClusterWorld(seed, steps=STEPS)
         world.run()
-        lines += world.trace.lines
+        unmet -= {text for text in unmet if any(re.search(text, line) for line in world.trace.lines)}
         acknowledged += len(world.history.acknowledged)
         elections += world.witness.elections
-    assert acknowledged > 200
-    assert elections > 50
-    for text in (
-        "is killed",
-        "loses its power",
-        "loses its disk",
-        "is paused",
-        "has stopped",
-        "are parted",
-        "nothing comes from",
-        "is cut off from all",
-        "has only clients",
-        "is cut off from the store",
-        "the store is away",
-        "has lost its session",
-        "misses changes of the metadata",
-        "the next leader will fall",
-        "is gone: its process does not listen",
-        "is fenced",
-        "is the controller, epoch [2-9]",
-        "in-sync replicas .* should be",
-        "is cut at offset",
-        "FENCED_LEADER_EPOCH",
-        "NOT_LEADER_OR_FOLLOWER",
-        "NOT_ENOUGH_REPLICAS",
-        "partitions of its group",
-    ):
-        assert any(re.search(text, line) for line in lines), text
+        if not unmet and acknowledged > 200 and elections > 50:
+            return
+    pytest.fail(f"not seen: {unmet}; {acknowledged} records acknowledged, {elections} elections")
 
 
 def test_the_order_of_sets_does_not_show() -> None:
