@@ -68,7 +68,7 @@ def test_a_static_member_without_patience_leaves_the_broker_time_for_others(
     assert returned.error_code == Error.NONE
     member_id = join(client, join_request(topic), version=4).member_id
     with RawClient(broker.bootstrap) as other:
-        other.send(join_request(topic, member_id, rebalance_ms=200), version=4)
+        other.send(join_request(topic, member_id, rebalance_ms=10_000), version=4)
         eventually(lambda: _state(client, topic) == "PreparingRebalance", what="the join")
         leave(client, topic, LeaveGroupRequestMember(member_id=member_id))
         cpu_s = broker.cpu_s
