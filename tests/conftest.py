@@ -1,10 +1,15 @@
-"""Shared by all tests: what helpers assert is explained like what tests assert."""
+"""Shared by all tests: what helpers assert is explained like what tests assert; and no test is a matter of time."""
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("attacks.arena", "support")
 
 pytest_plugins = ["support.zookeeper"]
+
+# A machine that stalls for a second is no fault of what is tested.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.hookimpl(trylast=True)
