@@ -106,7 +106,8 @@ def test_the_lease_counts_from_the_question_and_not_from_the_answer(slow: SlowSe
         eventually(lambda: slow.answered >= 1, what="a ping")
         question_s = slow.pings_s[0]
         eventually(lambda: client.lease_end_s > question_s + SESSION_MS / 1000 - 0.2, what="the lease is prolonged")
-        assert client.lease_end_s <= question_s + SESSION_MS / 1000
+        lease_end_s = client.lease_end_s
+        assert lease_end_s <= slow.pings_s[-1] + SESSION_MS / 1000  # usually the first, but a machine may stall
 
 
 def test_a_question_without_an_answer_ends_with_the_lease(slow: SlowServer) -> None:

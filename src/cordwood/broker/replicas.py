@@ -80,7 +80,7 @@ class Replicas:
 
     def not_here(self, image: MetadataImage, key: TopicName | TopicId, index: int) -> Refused:
         """Why a partition is not served here: others have it, or nobody."""
-        topic = image.topics.get(TopicName(key)) if isinstance(key, str) else image.topic_by_id(key)
+        topic = image.topic(key)
         if topic is None and not isinstance(key, str):
             return Refused(Error.UNKNOWN_TOPIC_ID)
         if topic is None or not 0 <= index < len(topic.partitions) or self._node in topic.partitions[index].replicas:
@@ -278,7 +278,7 @@ class Replicas:
 
     def _add_more(self, broker: "Broker") -> None:
         self.additions.is_scheduled = False
-        broker.look_again_at([name for name in self.additions.take() if _is_known(broker.image, name)])
+        broker.look_again_at([name for name in self.additions.take() if broker.image.has_partition(*name)])
         self.additions.settle()
 
     def _drop(self, broker: "Broker", partition: Partition) -> None:
@@ -495,11 +495,6 @@ class Replicas:
                 assert self.by_name[partition.name.topic] is partitions
                 assert not partition.gone
                 partition.check()
-
-
-def _is_known(image: MetadataImage, name: TopicPartition) -> bool:
-    topic = image.topics.get(name.topic)
-    return topic is not None and name.partition < len(topic.partitions)
 
 
 def _has_role(partition: Partition, info: PartitionInfo) -> bool:

@@ -135,6 +135,13 @@ class MetadataImage:
         name = self.topic_names.get(topic_id)
         return self.topics[name] if name is not None else None
 
+    def topic(self, key: TopicName | TopicId) -> TopicInfo | None:
+        return self.topics.get(key) if isinstance(key, str) else self.topic_by_id(key)
+
+    def has_partition(self, key: TopicName | TopicId, index: int) -> bool:
+        topic = self.topic(key)
+        return topic is not None and 0 <= index < len(topic.partitions)
+
     def similar(self, name: TopicName) -> list[TopicName]:
         """The topics whose names are the same, or differ in '.' against '_' alone."""
         return list(self._similar.get(folded(name), ()))

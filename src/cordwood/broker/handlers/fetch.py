@@ -204,7 +204,7 @@ def _collect(broker: "Broker", call: Call, request: FetchRequest, reader: Reader
                 answer, size = _look_as_leader(broker, entry, replica, eligible, budget - found.size, found.size == 0)
         except Refused as refusal:
             answer, size = _refusal(entry, refusal.error), MUST_ANSWER
-            if replica is None and not _is_known(broker, entry):
+            if replica is None and not broker.image.has_partition(entry.topic, entry.index):
                 size = 0
                 found.unknown += 1
         except (StorageError, CorruptData) as error:
@@ -274,13 +274,6 @@ def _find(broker: "Broker", entry: FetchPartition) -> Partition:
     if local is None:
         raise broker.replicas.not_here(broker.image, entry.topic, entry.index)
     return local
-
-
-def _is_known(broker: "Broker", entry: FetchPartition) -> bool:
-    """Has any broker such a partition?"""
-    key = entry.topic
-    topic = broker.image.topics.get(TopicName(key)) if isinstance(key, str) else broker.image.topic_by_id(TopicId(key))
-    return topic is not None and 0 <= entry.index < len(topic.partitions)
 
 
 # ---------------------------------------------------------------------- looking, for a follower
