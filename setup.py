@@ -3,13 +3,14 @@
     pip install mypy setuptools
     CORDWOOD_COMPILE=1 pip install --no-build-isolation .
 
-compiles the modules that every request passes through, with mypyc. The sources stay as they are, and so does what the
-broker does; ``docs/decisions/011-compiled-modules.md`` has what it wins.
+compiles the modules that every request passes through, with mypyc, and the codec of messages that is written in C. The
+sources stay as they are, and so does what the broker does; ``docs/decisions/011-compiled-modules.md`` has what it wins.
 """
 
 import os
+from glob import glob
 
-from setuptools import setup
+from setuptools import Extension, setup
 
 # None with a lambda or an inner function in what requests pass through: compiled, these are cycles of references. None
 # that declares messages of the wire. None with a NamedTuple that has a field of type object: mypyc builds it, and it
@@ -48,7 +49,8 @@ if os.environ.get("CORDWOOD_COMPILE") == "1":
         "--no-warn-return-any",
         "--no-warn-unused-ignores",
     ]
-    extensions = mypycify([*lenient, *modules], group_name="cordwood")
+    codec = Extension("cordwood.wire._native", sorted(glob("native/*.c")), depends=["native/native.h"])
+    extensions = [codec, *mypycify([*lenient, *modules], group_name="cordwood")]
 else:
     extensions = []
 

@@ -16,7 +16,7 @@ SETUP = Path(__file__).resolve().parent.parent / "setup.py"
 
 def main() -> int:
     (listed,) = re.findall(r'^COMPILED = """(.*?)"""', SETUP.read_text(), re.MULTILINE | re.DOTALL)
-    names = ["cordwood." + name.replace("/", ".") for name in listed.split()]
+    names = ["cordwood.wire._native", *("cordwood." + name.replace("/", ".") for name in listed.split())]
     for name in (*names, "cordwood.cli.main", "cordwood.run.server"):
         importlib.import_module(name)
     plain = [name for name in names if not _file(name).endswith(tuple(EXTENSION_SUFFIXES))]

@@ -2,17 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from cordwood.ids import ConnectionId, LinkId
 from cordwood.ports import Chunk, StoreOp, Syncable
 
 
-@dataclass(frozen=True, slots=True)
 class Send:
-    """Put these bytes on a connection, after all that was sent there before."""
+    """Put these bytes on a connection, after all that was sent there before.
 
-    connection: ConnectionId
-    chunks: list[Chunk]
+    Not a dataclass, because every request makes one: the ``__init__`` of those is never compiled.
+    """
+
+    __slots__ = ("chunks", "connection")
+    __match_args__: ClassVar = ("connection", "chunks")
+
+    def __init__(self, connection: ConnectionId, chunks: list[Chunk]) -> None:
+        self.connection = connection
+        self.chunks = chunks
 
 
 @dataclass(frozen=True, slots=True)

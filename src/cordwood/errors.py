@@ -7,7 +7,9 @@
     ├── Refused           a request, or a part of it, is refused: the peer is told Kafka's error code
     ├── CorruptData       bytes on disk, or in a batch, are not what their checksum or their header says
     ├── StorageError      the disk failed
-    │   └── TruncationError   ... in the middle of cutting a log: the broker stops, its next start recovers the log
+    │   ├── TruncationError   ... in the middle of cutting a log: the broker stops, its next start recovers the log
+    │   └── StoreAway         the metadata store can not be reached now: nothing was done
+    │       └── PerhapsDone   ... it could be when the change was sent, but not when the answer was due
     ├── StoreConflict     the metadata changed under a compare-and-set
     └── ConfigError       a setting is unknown, ill-typed or out of range; the text says what to write instead
 
@@ -52,6 +54,14 @@ class StorageError(CordwoodError):
 
 class TruncationError(StorageError):
     """A log was cut in part: what it holds and what it knows of that may differ, so nobody may go on with it."""
+
+
+class StoreAway(StorageError):
+    """The metadata store can not be reached now. Nothing was done, and it may be again in a moment."""
+
+
+class PerhapsDone(StoreAway):
+    """... and whether it was done is not known: what the metadata says afterwards tells."""
 
 
 class StoreConflict(CordwoodError):

@@ -14,7 +14,7 @@ from cordwood.broker.additions import AT_ONCE, PAUSE_MS
 from cordwood.broker.broker import Broker
 from cordwood.broker.connection import Connection, Peer
 from cordwood.effects import Dial, Effect, HangUp, Transmit, WriteMetadata
-from cordwood.errors import CordwoodError, Error
+from cordwood.errors import CordwoodError, Error, PerhapsDone
 from cordwood.ids import ConnectionId, LinkId, NodeId, TopicName
 from cordwood.log.log import Log
 from cordwood.ports import (
@@ -64,6 +64,8 @@ class Member(Harness):
         self.up = True
         self.links: dict[LinkId, LinkEnd] = {}
         self.boot_id = "the same"
+        self.answers_to_lose = 0
+        """The store does so many of the next changes, and the connection breaks before it has said so."""
         super().__init__(
             SimDisk(Random(node)),
             cluster.store,
@@ -168,12 +170,17 @@ class Member(Harness):
         except CordwoodError as error:
             self.execute(broker.metadata_refused(effect.token, error, self.now))
             return
+        lost = self.answers_to_lose > 0
+        self.answers_to_lose -= lost
+        if lost:
+            self.execute(broker.metadata_refused(effect.token, PerhapsDone("the connection broke"), self.now))
         for operation in effect.operations:
             if isinstance(operation, Create) and operation.ephemeral:
                 self.cluster.ephemeral[operation.path] = self
         for member in self.cluster.members.values():
             member.deliver(change)
-        self.execute(broker.metadata_written(effect.token, MetadataChange(), self.now))
+        if not lost:
+            self.execute(broker.metadata_written(effect.token, MetadataChange(), self.now))
 
     # ------------------------------------------------------------------ ends and beginnings
 

@@ -100,11 +100,12 @@ class Proposed:
     """A proposal whose plan does what the test wants."""
 
     def __init__(self, *plans: list[StoreOp] | Refused) -> None:
-        self.proposals = Proposals()
+        self.timers = Timers()
         self.effects: list[Effect] = []
+        self.proposals = Proposals(self.timers, self.effects.append)
         self.outcome: list[Refused | None] = []
         self._plans = iter(plans)
-        self.proposals.submit(self._plan, self.outcome.append, self.effects)
+        self.proposals.submit(self._plan, self.outcome.append, at(0))
 
     def _plan(self) -> list[StoreOp]:
         planned = next(self._plans)
@@ -128,7 +129,7 @@ def test_a_plan_made_again_may_refuse_or_be_needless() -> None:
     refusal = Refused(Error.INVALID_REQUEST)
     for second, outcome in ((refusal, refusal), ([], None)):
         proposed = Proposed([Create("/a", b"")], second)
-        proposed.proposals.refused(1, StoreConflict("changed"), proposed.effects)
+        proposed.proposals.refused(1, StoreConflict("changed"), at(0))
         assert proposed.outcome == [outcome]
         assert len(proposed.proposals) == 0
 
@@ -136,7 +137,7 @@ def test_a_plan_made_again_may_refuse_or_be_needless() -> None:
 def test_every_attempt_has_a_token_of_its_own() -> None:
     operations: list[StoreOp] = [Create("/a", b""), Delete("/b")]
     proposed = Proposed(operations, operations)
-    proposed.proposals.refused(1, StoreConflict("changed"), proposed.effects)
+    proposed.proposals.refused(1, StoreConflict("changed"), at(0))
     assert proposed.effects == [WriteMetadata(1, operations), WriteMetadata(2, operations)]
     proposed.proposals.accepted(2)
     assert proposed.outcome == [None]

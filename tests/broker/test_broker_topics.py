@@ -234,7 +234,7 @@ def test_a_store_that_keeps_changing_is_given_up() -> None:
     harness = Harness()
     harness.conflicts = ATTEMPTS_MAX
     (answer,) = create(harness.connect(), new("t"))
-    assert answer.error_code == Error.REQUEST_TIMED_OUT
+    assert answer.error_code == Error.NOT_CONTROLLER
     assert len(harness.broker.proposals) == 0
     assert not harness.broker.image.topics
 

@@ -17,6 +17,14 @@ from clients.kcat import Kcat
 from cordwood.testing import Broker
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With several workers, one of them has the JVM: to load Kafka's classes takes longer than to use them."""
+    for item in items:
+        if "jvm" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("jvm"))
+
+
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
     if running := os.environ.get("CLIENT_TESTS_BOOTSTRAP"):

@@ -189,9 +189,11 @@ def test_brokers_are_told_from_clients_by_their_processes(network: Network, echo
         pids[1] = broker.pid
         client.sendall(b"client")
         assert client.recv(100) == b"client"
+        eventually(lambda: len(network._talks) == 2, what="the broker's call")
         broker.send("broker")
         client.sendall(b"again")
         assert client.recv(100) == b"again"
+        assert is_silent(client), "while there was time for an answer to the broker"
         assert broker.lines == []
         network.mend()
         eventually(lambda: broker.lines == ["broker"])

@@ -17,7 +17,7 @@ from cordwood.cluster.image import MetadataImage, TopicInfo
 from cordwood.cluster.registration import Applicant
 from cordwood.config import BrokerConfig
 from cordwood.effects import Effect, WriteMetadata
-from cordwood.errors import Refused, StorageError, StoreConflict
+from cordwood.errors import Refused, StoreAway, StoreConflict
 from cordwood.ids import NodeId, TopicName
 from cordwood.ports import Create, Delete, Instant, MetadataChange, SessionState, StoreOp
 from cordwood.sim.store import SimStore
@@ -103,7 +103,7 @@ class Member:
         self.effects: list[Effect] = []
         self.writes: list[WriteMetadata] = []
         self.timers = Timers()
-        self.proposals = Proposals()
+        self.proposals = Proposals(self.timers, self.effects.append)
         self.replication = self.groups = self.replicas = self
         self.membership = Membership(cast("Broker", self), applicant)
         self.controllership = Controllership(cast("Broker", self))
@@ -115,7 +115,7 @@ class Member:
         """What replication and groups would do."""
 
     def propose(self, plan: Callable[[], Sequence[StoreOp]], done: Callable[[Refused | None], None]) -> None:
-        self.proposals.submit(plan, done, self.effects)
+        self.proposals.submit(plan, done, self.now)
 
     def order(
         self, plan: Callable[[], Sequence[StoreOp]], done: Callable[[Refused | None], None] = lambda _: None
@@ -150,12 +150,12 @@ class Member:
         store = self._rig.store
         try:
             if self.cut_off:
-                raise StorageError("no connection")
+                raise StoreAway("no connection")
             store.multi(effect.operations, self.session)
-        except (StoreConflict, StorageError) as error:
+        except (StoreConflict, StoreAway) as error:
             if catch_up:
                 self.deliver()
-            self.proposals.refused(effect.token, error, self.effects)
+            self.proposals.refused(effect.token, error, self.now)
         else:
             self.deliver()
             self.proposals.accepted(effect.token)

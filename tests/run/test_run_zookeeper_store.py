@@ -10,7 +10,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 
-from cordwood.errors import ConfigError, StorageError, StoreConflict
+from cordwood.errors import ConfigError, PerhapsDone, StorageError, StoreAway, StoreConflict
 from cordwood.ports import Check, Create, Delete, MetadataChange, Node, SessionState, Set, StoreOp
 from cordwood.run.zookeeper_address import Address
 from cordwood.run.zookeeper_feed import FEED, change_numbers, change_path
@@ -433,8 +433,9 @@ def test_a_short_break_costs_no_session_and_no_change(zookeeper: str, opened: Op
     one.multi(Create("/brokers/ids/1", b"one", ephemeral=True))
     proxy.cut()
     one.comes_to(SUSPENDED)
-    with pytest.raises(StorageError, match="no connection"):
+    with pytest.raises(StoreAway, match="no connection") as away:
         one.multi(Create("/a", b""))
+    assert not isinstance(away.value, PerhapsDone)
     two.multi(Create("/b", b"two"))
     proxy.heal()
     one.comes_to(ALIVE)
@@ -487,7 +488,7 @@ def test_nothing_is_certain_without_a_session(zookeeper: str, opened: Open, prox
 def test_a_write_that_gets_no_answer_may_have_happened(zookeeper: str, opened: Open, proxy: Proxy) -> None:
     one, two = opened(through(proxy, zookeeper), session_timeout_ms=SESSION_MS), opened(zookeeper)
     proxy.go_silent(to_server=False)
-    with pytest.raises(StorageError, match="not known yet"):
+    with pytest.raises(PerhapsDone, match="not known yet"):
         one.multi(Create("/a", b"one"))
     two.sees("/a", b"one")
     assert one.data("/a") is None

@@ -1,10 +1,12 @@
 """The judge of a simulated cluster can condemn: bugs of replication, planted here, are found by some seed.
 
-Which seed finds a bug depends on everything in a run, so several are tried. Run this file to see what each one says.
+Which seed finds a bug depends on everything in a run, so several are tried, beginning with one that found it when it
+was last looked at, and soon. Run this file to see what each one says, and how long it takes.
 """
 
 import sys
 from collections.abc import Callable
+from time import process_time
 from typing import NamedTuple
 
 import pytest
@@ -85,6 +87,7 @@ class Setting(NamedTuple):
     faults: tuple[str, ...]
     settings: dict[str, str]
     pause_max_ms: int = 1_000
+    first_seed: int = 1
 
 
 BUGS: dict[Plant, Setting] = {
@@ -98,17 +101,23 @@ BUGS: dict[Plant, Setting] = {
         },
         2_500,
     ),
-    elected_outside_the_in_sync_replicas: Setting(("kill", "isolate"), {"replica.lag.time.max.ms": "250"}),
-    removed_before_it_is_confirmed: Setting(
-        ("leave_alone",), {"replica.lag.time.max.ms": "250", "zookeeper.session.timeout.ms": "1500"}, 5_000
+    elected_outside_the_in_sync_replicas: Setting(
+        ("kill", "isolate"), {"replica.lag.time.max.ms": "250"}, first_seed=14
     ),
-    leader_epochs_are_ignored: Setting(("kill", "leave_alone", "pause"), {}),
+    removed_before_it_is_confirmed: Setting(
+        ("leave_alone",),
+        {"replica.lag.time.max.ms": "250", "zookeeper.session.timeout.ms": "1500"},
+        5_000,
+        first_seed=14,
+    ),
+    leader_epochs_are_ignored: Setting(("kill", "leave_alone", "pause"), {}, first_seed=6),
 }
 
 
 def run(seed: int, setting: Setting) -> None:
-    faults, settings, pause_max_ms = setting
-    ClusterWorld(seed, steps=STEPS, faults=faults, settings=settings, pause_max_ms=pause_max_ms).run()
+    ClusterWorld(
+        seed, steps=STEPS, faults=setting.faults, settings=setting.settings, pause_max_ms=setting.pause_max_ms
+    ).run()
 
 
 def finding(bug: Plant, seed: int) -> str | None:
@@ -124,7 +133,8 @@ def finding(bug: Plant, seed: int) -> str | None:
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
 def test_a_planted_bug_is_found(bug: Plant) -> None:
-    found = next((seed for seed in SEEDS if finding(bug, seed) is not None), None)
+    seeds = sorted(SEEDS, key=lambda seed: seed != BUGS[bug].first_seed)
+    found = next((seed for seed in seeds if finding(bug, seed) is not None), None)
     assert found is not None, "no seed has found it"
     run(found, BUGS[bug])  # without the bug it is a good run
 
@@ -133,4 +143,6 @@ if __name__ == "__main__":
     for each in BUGS:
         if len(sys.argv) == 1 or each.__name__ in sys.argv:
             for number in SEEDS:
-                print(each.__name__, number, (finding(each, number) or "nothing").split("\n")[0][:150], flush=True)
+                start_s = process_time()
+                words = (finding(each, number) or "nothing").split("\n")[0][:150]
+                print(f"{each.__name__} {number} {process_time() - start_s:.1f} s {words}", flush=True)

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from cordwood.testing import Broker
 from spark.engine import Query
+from spark.spark_home import JVM_OPTIONS, make_spark_home
 from spark.spark_topics import Kafka
 
 Load = Callable[..., DataFrame]
@@ -42,7 +43,7 @@ def make_session(jars: list[Path]) -> SparkSession:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": JVM_OPTIONS,
     }
     if jars:
         settings["spark.driver.extraClassPath"] = os.pathsep.join(map(str, jars))
@@ -52,7 +53,12 @@ def make_session(jars: list[Path]) -> SparkSession:
 
 
 @pytest.fixture(scope="session")
-def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+def spark_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+    make_spark_home(tmp_path_factory.mktemp("spark") / "home")
+
+
+@pytest.fixture(scope="session")
+def spark(request: pytest.FixtureRequest, spark_home: None) -> Iterator[SparkSession]:
     wanted = any(item.get_closest_marker("java") for item in request.session.items)
     session = make_session(connector.jars() or [] if wanted else [])
     session.sparkContext.setLogLevel("ERROR")

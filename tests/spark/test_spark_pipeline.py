@@ -20,6 +20,7 @@ from cordwood.spark.pipelines.journal import BYTES_MAX, Entry, Journal, Tail, re
 from cordwood.spark.pipelines.project import Project
 from cordwood.spark.pipelines.reasons import LENGTH_MAX, flow_failure, reason
 from cordwood.spark.pipelines.status import Status, status_of
+from spark.spark_home import JVM_OPTIONS
 from spark.spark_topics import Kafka
 from support.waiting import eventually
 
@@ -157,11 +158,11 @@ def _rows(project: Project, flow: str) -> int:
 
 @pytest.mark.xdist_group("spark-pipeline")
 @pytest.mark.timeout(400)
+@pytest.mark.usefixtures("spark_home")
 def test_the_example_runs_and_goes_on_and_says_what_is_wrong(
     orders: Kafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Two short lives of Spark: the better compiler would never pay.
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", JVM_OPTIONS)
     assert main(["pipeline", "init", str(tmp_path / "shop"), "--bootstrap", orders.bootstrap]) == 0
     project = Project.open(str(tmp_path / "shop"))
     options = [str(project.root), "--master", "local[2]"]

@@ -31,7 +31,8 @@ class KafkaProcess:
         return f"127.0.0.1:{self._port}"
 
     def start(self) -> None:
-        command = peer.java_command("kafka.Kafka", [str(self._file)], heap=("-Xmx512M", "-Xms256M"))
+        flags, heap = peer.SHORT_LIVED_FLAGS, ("-Xmx512M", "-Xms256M")
+        command = peer.java_command("kafka.Kafka", [str(self._file)], flags=flags, heap=heap)
         with self._log.open("ab") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self._process = process

@@ -1,5 +1,6 @@
 """Messages of every kind, made from their declarations."""
 
+from functools import cache
 from uuid import UUID
 
 from hypothesis import strategies as st
@@ -50,6 +51,7 @@ def _structs(spec: MessageSpec) -> st.SearchStrategy[object]:
     return st.builds(spec.cls, **{field.name: _values(field) for field in spec.fields})
 
 
+@cache  # a strategy is looked through when it is first drawn from, which takes longer than to draw
 def messages(cls: type) -> st.SearchStrategy[object]:
     """Messages with something in every field, whatever the version: see ``fit``."""
     return _structs(spec_of(cls))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cordwood.errors import ProtocolError
 from cordwood.wire import decode, decoder, encode
 from cordwood.wire.messages import (
+    AddRaftVoterResponse,
     ApiVersionsResponse,
     DescribeTopicPartitionsRequest,
     FetchRequest,
@@ -148,6 +149,7 @@ def test_a_count_of_two_billion_in_eight_bytes_takes_no_memory(version: int) -> 
         (b"\x80\x01", "group_id: 127 claimed, 0 bytes left"),
         (b"\x7f", "too early"),
         (b"\x00", "group_id: null is not allowed"),
+        (b"\x80\x00" + bytes(9), "group_id: null is not allowed"),
         (b"\x02\xff", "not UTF-8"),
         (b"\x04\xed\xa0\x80", "not UTF-8"),
     ],
@@ -155,6 +157,11 @@ def test_a_count_of_two_billion_in_eight_bytes_takes_no_memory(version: int) -> 
 def test_a_compact_string_of_bad_length_or_text_is_refused(length: bytes, reason: str) -> None:
     with pytest.raises(ProtocolError, match=reason):
         decode(HeartbeatRequest, 4, length)
+
+
+def test_a_null_that_takes_more_bytes_than_it_must_is_a_null() -> None:
+    short, long = b"\0\0\0\0" + b"\0\0" + b"\0" + b"\0", b"\0\0\0\0" + b"\0\0" + b"\x80\x80\0" + b"\0"
+    assert decode(AddRaftVoterResponse, 1, long) == decode(AddRaftVoterResponse, 1, short)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,9 @@ from cordwood.wire import decode, encode
 from wire.builders import MESSAGES, fit, messages, versions
 from wire.oracles import kafka_python_bytes, kafka_python_versions, kio_bytes
 
+# On one worker: to load all messages of other codecs takes as long as to compare them with ours.
+pytestmark = pytest.mark.xdist_group("oracles")
+
 EVERY_MESSAGE = pytest.mark.parametrize("cls", MESSAGES, ids=lambda cls: cls.__name__)
 FEW = settings(
     max_examples=15,

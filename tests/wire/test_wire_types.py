@@ -8,6 +8,7 @@ import pytest
 
 from cordwood.errors import ProtocolError
 from cordwood.wire import decode, encode, messages
+from cordwood.wire.compiler import maker
 from cordwood.wire.messages import (
     ConsumerGroupDescribeResponseMember,
     ConsumerProtocolSubscription,
@@ -22,7 +23,7 @@ from cordwood.wire.messages import (
     ProduceRequestTopic,
     ProduceResponsePartition,
 )
-from cordwood.wire.types import NO_UUID, MessageSpec, i32, maker, message, span, spec_of, v
+from cordwood.wire.types import NO_UUID, MessageSpec, i32, message, span, spec_of, v
 from wire.builders import MESSAGES
 
 

@@ -18,7 +18,7 @@ from cordwood.broker.limits import ConnectionLimits
 from cordwood.broker.membership import Membership
 from cordwood.broker.peers import Peers
 from cordwood.broker.producer_ids import ProducerIds
-from cordwood.broker.proposals import Done, Plan, Proposals
+from cordwood.broker.proposals import IMPATIENT, Done, Patience, Plan, Proposals
 from cordwood.broker.replicas import Replicas
 from cordwood.broker.replication import Replication
 from cordwood.broker.settings import Settings
@@ -26,7 +26,7 @@ from cordwood.broker.timers import NEVER, Timers
 from cordwood.cluster.image import BrokerInfo, Delta, MetadataImage
 from cordwood.cluster.registration import Applicant
 from cordwood.config import BrokerConfig
-from cordwood.effects import Close, Effect, Send
+from cordwood.effects import Close, Effect, Send, WriteMetadata
 from cordwood.errors import CordwoodError, CorruptData, ProtocolError, StorageError
 from cordwood.ids import ConnectionId, LinkId, NodeId, TopicPartition
 from cordwood.ports import Entropy, Instant, LinkLoss, Logger, MetadataChange, Node, SessionState
@@ -62,7 +62,7 @@ class Broker:
         self.node = NodeId(settings.config.node_id)
         self.effects: list[Effect] = []
         self.timers = Timers()
-        self.proposals = Proposals()
+        self.proposals = Proposals(self.timers, self._write_metadata, self._is_steady)
         self.producer_ids = ProducerIds()
         self.compactor = Compactor()
         self.peers = Peers(self)
@@ -203,7 +203,7 @@ class Broker:
 
     def metadata_refused(self, token: int, reason: CordwoodError, now: Instant) -> list[Effect]:
         self.now = now
-        self.proposals.refused(token, reason, self.effects)
+        self.proposals.refused(token, reason, now)
         return self._take_effects()
 
     def synced(self, token: int, now: Instant) -> list[Effect]:
@@ -321,9 +321,15 @@ class Broker:
     def close(self, connection: Connection, reason: str) -> None:
         self.effects.append(Close(connection.id, reason))
 
-    def propose(self, plan: Plan, done: Done) -> None:
+    def propose(self, plan: Plan, done: Done, patience: Patience = IMPATIENT) -> None:
         """Change the metadata: see ``proposals``."""
-        self.proposals.submit(plan, done, self.effects)
+        self.proposals.submit(plan, done, self.now, patience)
+
+    def _write_metadata(self, effect: WriteMetadata) -> None:
+        self.effects.append(effect)
+
+    def _is_steady(self) -> bool:
+        return self.membership.steady
 
     def brokers(self, call: Call) -> list[BrokerInfo]:
         """The live brokers, with the addresses to tell this client: those of the listener that it came to.
@@ -374,6 +380,7 @@ class Broker:
         self.replicas.check()
         self.compactor.check()
         self.membership.check()
+        self.proposals.check()
         self.groups.check()
         self.peers.check()
         self.doubts.check()

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def serve(broker: "Broker", connection: Connection, frame: memoryview) -> None:
     """Deal with one request: answer it, park it, or raise ``ProtocolError`` if it can not be understood."""
     head = read_request_head(frame)
-    api_key, api_version, correlation_id, client_id, _, body = head
+    api_key, api_version, correlation_id, client_id, body = head
     route = _route(api_key, api_version)
     if route is None:
         _unknown(broker, connection, head)
         return
-    if len(frame) > broker.config.max_recordless_request_bytes and api_key != PRODUCE:
+    if api_key != PRODUCE and len(frame) > broker.config.max_recordless_request_bytes:
         raise ProtocolError(f"a request of {len(frame)} bytes that brings no records")
     read, handler = route
     request = read(frame, body)

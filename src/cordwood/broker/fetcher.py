@@ -18,6 +18,7 @@ from cordwood.ids import NodeId, TopicId
 from cordwood.log.epochs import EpochEnd
 from cordwood.partition.partition import Partition
 from cordwood.ports import Instant
+from cordwood.wire.compiler import maker
 from cordwood.wire.messages import (
     FetchRequest,
     FetchRequestForgottenTopic,
@@ -27,7 +28,6 @@ from cordwood.wire.messages import (
     FetchResponse,
     FetchResponsePartition,
 )
-from cordwood.wire.types import maker
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker

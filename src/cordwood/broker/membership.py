@@ -5,6 +5,9 @@ acknowledges nothing any more, and whoever waits for that is told so at once. It
 its registration is gone: because its session ended, or because others took it for dead. See ``cluster/registration``
 for the steps.
 
+While its session hangs, or it is fenced, it is not *steady*: the metadata that it knows may be old, or show a cluster
+in which nobody has registered again yet. What clients want to have changed waits for that, for a while.
+
 A broker on its own is never fenced, and nothing here happens to it.
 """
 
@@ -59,6 +62,8 @@ class Membership:
         self._registering = False
         self._retry: Timer | None = None
         self._retry_ms = RETRY_MS
+        self.steady = not broker.clustered
+        """Is it registered, and does its session live?"""
         self._leaving = False
         self.stopping = False
         """Is it about to stop?"""
@@ -110,6 +115,12 @@ class Membership:
             self._step()
             if self.stopping:
                 self.may_stop = True
+        self._become_steady(self._session is SessionState.ALIVE and not fenced)
+
+    def _become_steady(self, steady: bool) -> None:
+        if steady and not self.steady:
+            self._broker.proposals.store_is_back(self._broker.now)
+        self.steady = steady
 
     def _counts(self) -> bool:
         image, node = self._broker.image, self._broker.node
@@ -236,3 +247,4 @@ class Membership:
 
     def check(self) -> None:
         assert self.fenced == (self._broker.clustered and not self._counts())
+        assert not (self.steady and self.fenced)

@@ -49,7 +49,8 @@ class Replicas:
         self.directory = directory
         self.directory_name = directory_name
         self.by_name: dict[TopicName, dict[int, Partition]] = {}
-        self.by_id: dict[TopicId, dict[int, Partition]] = {}
+        self.by_id: dict[int, dict[int, Partition]] = {}
+        """By a topic id's number, because the hash of a UUID itself is interpreted."""
         self.syncs = Syncs()
         self._node = node
         self._logger = logger
@@ -139,7 +140,7 @@ class Replicas:
 
     def _lacks_records(self, topic: TopicInfo, info: PartitionInfo, there: Collection[TopicPartition]) -> bool:
         """Was the log cut, or is it missing although this broker is in sync with others who have one?"""
-        if self.by_id[topic.id][info.index].log.was_cut:
+        if self.by_id[topic.id.int][info.index].log.was_cut:
             return True
         was_led = info.leader != NO_LEADER or info.leader_epoch > 0
         return was_led and self._node in info.isr and TopicPartition(topic.name, info.index) not in there
@@ -191,7 +192,7 @@ class Replicas:
         if partition.sync_due():
             _sync_now(log, now)
             partition.advance(now.mono_ms)
-        partitions = self.by_id.setdefault(topic.id, {})
+        partitions = self.by_id.setdefault(topic.id.int, {})
         partitions[info.index] = partition
         self.by_name[topic.name] = partitions
 
@@ -229,7 +230,7 @@ class Replicas:
         for name, states in changed.items():
             topic = broker.image.topics.get(name)
             local = self.by_name.get(name)
-            if local is not None and (topic is None or topic.id not in self.by_id):
+            if local is not None and (topic is None or topic.id.int not in self.by_id):
                 self._delete_topic(broker, name, local)
             elif local is None and topic is None and self.additions.forget(name):
                 self._delete_unmade(broker, name)
@@ -240,7 +241,7 @@ class Replicas:
     def _update(self, broker: "Broker", topic: TopicInfo, states: Collection[int] | None) -> None:
         """Make one topic's partitions what they should be: those of which the state has changed, or all."""
         config = self._config_of(topic, broker.settings)
-        local = self.by_id.get(topic.id, {})
+        local = self.by_id.get(topic.id.int, {})
         for info in topic.partitions if states is None else [topic.partitions[index] for index in states]:
             partition = local.get(info.index)
             if partition is None:
@@ -267,7 +268,7 @@ class Replicas:
 
     def _add_again(self, broker: "Broker", topic_id: TopicId, index: int) -> None:
         topic = broker.image.topic_by_id(topic_id)
-        if topic is not None and index not in self.by_id.get(topic_id, {}):
+        if topic is not None and index not in self.by_id.get(topic_id.int, {}):
             broker.look_again_at([TopicPartition(topic.name, index)])
 
     def _add_more_later(self, broker: "Broker") -> None:
@@ -285,10 +286,10 @@ class Replicas:
         """Others have this partition now. Its files go."""
         name, topic_id = partition.name, partition.topic_id
         partition.leave(Error.NOT_LEADER_OR_FOLLOWER)
-        local = self.by_id[topic_id]
+        local = self.by_id[topic_id.int]
         del local[name.partition]
         if not local:
-            del self.by_name[name.topic], self.by_id[topic_id]
+            del self.by_name[name.topic], self.by_id[topic_id.int]
         self._new_roles[partition] = None
         directories = self._set_aside([partition])
         if directories:
@@ -301,7 +302,7 @@ class Replicas:
             self._new_roles[partition] = None
         directories = self._set_aside(list(local.values()))
         del self.by_name[name]
-        del self.by_id[topic_id]
+        del self.by_id[topic_id.int]
         self._configs.pop(topic_id, None)
         self._remove(broker, directories=directories, topic_id=topic_id if len(directories) == len(local) else None)
 
@@ -488,10 +489,10 @@ class Replicas:
     def check(self) -> None:
         self.additions.check()
         assert {id(partitions) for partitions in self.by_name.values()} == {id(p) for p in self.by_id.values()}
-        for topic_id, partitions in self.by_id.items():
+        for number, partitions in self.by_id.items():
             for index, partition in partitions.items():
                 assert partition.name.partition == index
-                assert partition.topic_id == topic_id
+                assert partition.topic_id.int == number
                 assert self.by_name[partition.name.topic] is partitions
                 assert not partition.gone
                 partition.check()

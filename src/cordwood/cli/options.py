@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from cordwood.client.raw_settings import RawSettings
 from cordwood.errors import ConfigError
 
+PATIENCE_MS = "30000"
+"""As long as ``client.insist`` goes on with librdkafka."""
+
 BOOTSTRAP = "127.0.0.1:9092"
 PORT_MAX = 65_535
 NUMBER_MAX = (1 << 31) - 1  # of brokers and partitions, which are 32 bits in Kafka's protocol
@@ -32,7 +35,7 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 def raw_settings(arguments: argparse.Namespace) -> RawSettings:
     """The cluster options for what confluent-kafka has no call for; somebody waits, so no long patience."""
-    properties = {"default.api.timeout.ms": "10000", **pairs("-X", arguments.properties)}
+    properties = {"default.api.timeout.ms": PATIENCE_MS, **pairs("-X", arguments.properties)}
     return RawSettings.of_properties({**properties, "bootstrap.servers": arguments.bootstrap})
 
 

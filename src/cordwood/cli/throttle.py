@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
 )
 
 from cordwood.client.connect import ANSWER_TIMEOUT_S, ClientError, error_of, sentence
+from cordwood.client.insist import insist
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LEADERS, FOLLOWERS = REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
@@ -70,7 +71,9 @@ class Throttle:
             for setting, value in values.items()
         ]
         resource = ConfigResource(kind, name, incremental_configs=entries)
-        future = self._admin.incremental_alter_configs([resource], request_timeout=ANSWER_TIMEOUT_S)[resource]
-        if (error := error_of(future)) is not None:
+        outcome = insist(
+            lambda: self._admin.incremental_alter_configs([resource], request_timeout=ANSWER_TIMEOUT_S)[resource]
+        )
+        if outcome.error is not None:
             what = "broker " * (kind is ResourceType.BROKER) + name
-            raise ClientError(f"the throttle of {what} could not be changed: {sentence(error)}")
+            raise ClientError(f"the throttle of {what} could not be changed: {outcome.text}")

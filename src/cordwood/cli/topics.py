@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 
@@ -26,6 +27,7 @@ from cordwood.client.connect import (
     sentence,
     unknown_topic,
 )
+from cordwood.client.insist import insist
 from cordwood.client.offsets import list_offsets
 
 from . import topics_elect, topics_reassign
@@ -104,17 +106,27 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _create(admin: AdminClient, arguments: argparse.Namespace) -> int:
     config = pairs("--config", arguments.config)
-    new = [
-        NewTopic(name, arguments.partitions, arguments.replication_factor, config=config) for name in arguments.topics
-    ]
-    for name, future in admin.create_topics(new, request_timeout=ANSWER_TIMEOUT_S).items():
-        error = error_of(future)
-        if error is None:
+    new = {
+        name: NewTopic(name, arguments.partitions, arguments.replication_factor, config=config)
+        for name in arguments.topics
+    }
+
+    def ask(*names: str) -> "dict[str, Future[None]]":
+        return admin.create_topics([new[name] for name in names], request_timeout=ANSWER_TIMEOUT_S)
+
+    def ask_one(name: str) -> "Future[None]":
+        return ask(name)[name]
+
+    for name, future in ask(*new).items():
+        outcome = insist(partial(ask_one, name), future)
+        error = outcome.error
+        is_there = error is not None and error.code() == KafkaError.TOPIC_ALREADY_EXISTS
+        if error is None or (is_there and outcome.in_doubt):
             with suppress(ClientError):  # it is there; whether everybody knows by now is another matter
                 one_topic(admin, name, patience_s=5)
             print(f"created {name}")
-        elif error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise ClientError(f"{name} was not created: {sentence(error)}")
+        elif not is_there:
+            raise ClientError(f"{name} was not created: {outcome.text}")
         elif not arguments.if_not_exists:
             raise ClientError(f"{name} exists already; --if-not-exists makes that no error")
     return 0
@@ -183,12 +195,20 @@ def _altered_settings(admin: AdminClient, name: str) -> Mapping[str, str]:
 
 
 def _delete(admin: AdminClient, arguments: argparse.Namespace) -> int:
-    for name, future in admin.delete_topics(list(arguments.topics), request_timeout=ANSWER_TIMEOUT_S).items():
-        error = error_of(future)
-        if error is None:
+    def ask(*names: str) -> "dict[str, Future[None]]":
+        return admin.delete_topics(list(names), request_timeout=ANSWER_TIMEOUT_S)
+
+    def ask_one(name: str) -> "Future[None]":
+        return ask(name)[name]
+
+    for name, future in ask(*arguments.topics).items():
+        outcome = insist(partial(ask_one, name), future)
+        error = outcome.error
+        is_gone = error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+        if error is None or (is_gone and outcome.in_doubt):
             print(f"deleted {name}")
-        elif error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        elif is_gone:
             raise unknown_topic(name)
         else:
-            raise ClientError(f"{name} was not deleted: {sentence(error)}")
+            raise ClientError(f"{name} was not deleted: {outcome.text}")
     return 0

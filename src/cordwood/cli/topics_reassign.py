@@ -101,13 +101,19 @@ class Job:
             print(f"{self._topic} has its replicas there already")
             return self._finish()
         if throttle is not None:
-            self._throttle.set(throttle, {p: self._source(p, under_way) for p in targets}, targets)
+            self._slow_down(throttle, {p: self._source(p, under_way) for p in targets}, targets)
         if changes:
             self._check(self._replicas.move({(self._topic, p): target for p, target in changes.items()}), "moved")
         if not wait:
             print(f"{_count(len(changes), 'is', 'are')} being moved to brokers {_list(brokers)}")
             return 0
         return self._watch()
+
+    def _slow_down(self, rate: int, current: Mapping[int, Brokers], targets: Mapping[int, Brokers]) -> None:
+        try:
+            self._throttle.set(rate, current, targets)
+        except ClientError as error:
+            raise ClientError(f"nothing was moved, because {error}") from None
 
     def cancel(self) -> int:
         under_way = self._under_way()
@@ -160,7 +166,13 @@ class Job:
 
     def _finish(self) -> int:
         """Nothing of the topic is being moved any more: its throttle has no purpose."""
-        self._throttle.clear(others_move=bool(self._replicas.under_way()))
+        try:
+            self._throttle.clear(others_move=bool(self._replicas.under_way()))
+        except ClientError as error:
+            raise ClientError(
+                f"nothing of {self._topic} is being moved any more, but {error}; "
+                f"`cordwood topics reassign {self._topic} --status` takes it away"
+            ) from None
         return 0
 
     def _under_way(self) -> dict[int, Move]:

@@ -262,7 +262,7 @@ def raise_for(what: str, code: int, message: str | None = None, *, topic: tuple[
     if error in _GONE_CODES and topic is not None:
         raise UnknownTopic(*topic)
     if error.retriable or error is Error.BROKER_NOT_AVAILABLE:
-        raise Retry(what, error)
+        raise Retry(what, error, message and message[:500])
     raise RequestRefused(what, error, message and message[:500])
 
 

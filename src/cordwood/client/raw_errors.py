@@ -83,8 +83,8 @@ class ConnectionLost(RawError):
 class Retry(RawError):
     """An error code that goes away by itself, such as that of a change of leaders."""
 
-    def __init__(self, what: str, error: Error) -> None:
-        super().__init__(f"{what}: {error.name}")
+    def __init__(self, what: str, error: Error, message: str | None = None) -> None:
+        super().__init__(f"{what}: {message or error.name}")
         self.error = error
 
 

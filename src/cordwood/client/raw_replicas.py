@@ -33,6 +33,7 @@ from .raw_settings import RawSettings
 R = TypeVar("R")
 
 NO_CONTROLLER = -1
+FOR_NOW = (Error.NOT_CONTROLLER, Error.NETWORK_EXCEPTION, Error.REQUEST_TIMED_OUT)
 
 Partition = tuple[str, int]
 """A topic's name and the partition's number."""
@@ -143,11 +144,13 @@ class Replicas:
         def attempt() -> dict[Partition, Refusal | None]:
             answer = self._ask_controller(request, ElectLeadersResponse)
             raise_for("nobody can be elected", answer.error_code)
-            return {
+            results = {
                 (topic.topic, p.partition_id): _refusal(p.error_code, p.error_message) if p.error_code else None
                 for topic in answer.replica_election_results
                 for p in topic.partition_result
             }
+            _raise_for_now(results)
+            return results
 
         return dict(sorted(self._cluster.retrying("nobody can be elected", attempt).items()))
 
@@ -164,12 +167,14 @@ class Replicas:
         def attempt() -> dict[Partition, Refusal]:
             answer = self._ask_controller(request, AlterPartitionReassignmentsResponse)
             raise_for("the partitions can not be moved", answer.error_code, answer.error_message)
-            return {
+            refused = {
                 (topic.name, p.partition_index): _refusal(p.error_code, p.error_message)
                 for topic in answer.responses
                 for p in topic.partitions
                 if p.error_code
             }
+            _raise_for_now(refused)
+            return refused
 
         return self._cluster.retrying("the partitions can not be moved", attempt)
 
@@ -185,6 +190,13 @@ def _by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)
     return topics
+
+
+def _raise_for_now(refusals: Mapping[Partition, Refusal | None]) -> None:
+    """Ask again if the cluster could not change its metadata just now. To ask twice does no harm."""
+    for (topic, partition), refusal in refusals.items():
+        if refusal is not None and refusal.error in FOR_NOW:
+            raise Retry(f"partition {partition} of {topic}", refusal.error, refusal.text)
 
 
 def _refusal(code: int, message: str | None) -> Refusal:

@@ -12,6 +12,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import pairwise
 from struct import Struct
 from typing import Final
 
@@ -30,16 +31,32 @@ _BLOCK: Final = 128
 class Index:
     """Entries of two growing numbers in a file."""
 
-    __slots__ = ("_block", "_block_first", "_disk", "_firsts", "_pack", "_path", "_size", "_stored", "_tail", "_unpack")
+    __slots__ = (
+        "_block",
+        "_block_first",
+        "_disk",
+        "_firsts",
+        "_iter_unpack",
+        "_newest",
+        "_pack",
+        "_path",
+        "_size",
+        "_stored",
+        "_tail",
+        "_unpack",
+    )
 
     def __init__(self, disk: Disk, path: str, entry: Struct) -> None:
         self._disk = disk
         self._path = path
         self._pack = entry.pack
         self._unpack = entry.unpack_from
+        self._iter_unpack = entry.iter_unpack
         self._size = entry.size
         self._stored = 0
         self._tail = bytearray()
+        self._newest: tuple[int, int] | None = None
+        """The last entry, while it is one that was added."""
         self._firsts = (array("q"), array("q"))
         """The first entries of the blocks, column by column, as far as anybody has searched."""
         self._block = b""
@@ -54,6 +71,7 @@ class Index:
         if size % self._size:
             raise CorruptData(f"{self._path}: {size} bytes are no whole number of entries")
         self._stored = size // self._size
+        self._newest = None
         self._forget_firsts(0)
         self._forget_block()
         if self._stored and not self._grows(0, self._stored - 1):
@@ -74,6 +92,7 @@ class Index:
     def forget(self) -> None:
         """Begin anew in memory. The file stays as it is until something is flushed or stored."""
         self._tail.clear()
+        self._newest = None
         self._stored = 0
         self._forget_firsts(0)
         self._forget_block()
@@ -93,11 +112,12 @@ class Index:
         return self._unpacked(self._block, (number - self._block_first) * self._size)
 
     def last(self) -> tuple[int, int] | None:
-        if self._tail:
-            return self._unpacked(self._tail, len(self._tail) - self._size)
-        return self.entry(self._stored - 1) if self._stored else None
+        if self._newest is not None:
+            return self._newest
+        return self.entry(len(self) - 1) if len(self) else None
 
     def add(self, first: int, second: int) -> None:
+        self._newest = first, second
         self._tail += self._pack(first, second)
         if len(self._tail) >= _GROUP * self._size:
             # The batch is in the log already: nothing may fail any more. The entries stay here until the disk recovers.
@@ -111,6 +131,7 @@ class Index:
 
     def truncate_before(self, value: int, *, column: int = 0) -> None:
         """Drop every entry whose number in *column* is *value* or more."""
+        self._newest = None
         keep = self._count_at_most(value - 1, column)
         if keep >= self._stored:
             del self._tail[(keep - self._stored) * self._size :]
@@ -131,11 +152,23 @@ class Index:
             self._forget_block()
         return WrittenFile(self._disk, self._path)
 
+    def entries(self) -> list[tuple[int, int]]:
+        """All of them."""
+        found: list[tuple[int, int]] = []
+        while len(found) < self._stored:
+            if self._block_first != len(found) or not self._block:
+                self._read_block(len(found))
+            found += self._iter_unpack(self._block)
+        return [*found, *self._iter_unpack(self._tail)]
+
     def check(self) -> None:
-        for number in range(1, len(self)):
-            assert self._grows(number - 1, number), f"{self._path}: entry {number} does not grow"
-        for block, first in enumerate(zip(*self._firsts, strict=True)):
-            assert self.entry(block * _BLOCK) == first, f"{self._path}: block {block} begins with another entry"
+        entries = self.entries()
+        assert self._newest is None or self._newest == entries[-1], f"{self._path}: the last entry is another one"
+        for number, ((first, second), (next_first, next_second)) in enumerate(pairwise(entries), 1):
+            assert first < next_first, f"{self._path}: entry {number} does not grow"
+            assert second <= next_second, f"{self._path}: entry {number} does not grow"
+        for block, of_block in enumerate(zip(*self._firsts, strict=True)):
+            assert entries[block * _BLOCK] == of_block, f"{self._path}: block {block} begins with another entry"
 
     def _grows(self, number: int, later: int) -> bool:
         if number == later:

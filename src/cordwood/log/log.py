@@ -18,7 +18,7 @@ from typing import NamedTuple
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import CorruptData, Error, Refused, StorageError, TruncationError
 from cordwood.ids import NO_LEADER_EPOCH, NO_TIMESTAMP
-from cordwood.ports import Disk, FileSlice, Instant, Syncable
+from cordwood.ports import Disk, FileSlice, Instant, Syncable, new_tuple
 from cordwood.record.batch import BatchHeader, batches, header_at, stamp
 from cordwood.record.control import EndMarker, build_end_marker, end_marker
 from cordwood.record.glance import Effort
@@ -103,8 +103,10 @@ class Log:
         "_unsynced_paths",
         "cleaned_to",
         "end_offset",
+        "flush_messages",
         "log_start_offset",
         "may_look_inside",
+        "min_insync_replicas",
         "recovery_point",
         "unsynced_from",
         "was_cut",
@@ -187,6 +189,8 @@ class Log:
 
     def update_config(self, config: TopicConfig) -> None:
         self._config = config
+        self.flush_messages = config.flush_messages
+        self.min_insync_replicas = config.min_insync_replicas
         limit = self._decompressed_bytes_max
         self._rules = ProduceRules(config, decompressed_bytes_max=limit, effort=self._effort)
         self.may_look_inside = self._rules.may_look_inside
@@ -219,7 +223,8 @@ class Log:
         if header.producer_id >= 0:
             self._producers.append(header, first_offset)
         time_ms = now.wall_ms if self._rules.log_append_time else NO_TIMESTAMP
-        return AppendResult(first_offset, self.end_offset - 1, time_ms, self.log_start_offset)
+        values = first_offset, self.end_offset - 1, time_ms, self.log_start_offset, False, None
+        return new_tuple(AppendResult, values)
 
     def append_own(self, data: memoryview, *, leader_epoch: int, now: Instant) -> AppendResult:
         """Append a batch that this broker has made itself: nothing in it needs to be looked at."""

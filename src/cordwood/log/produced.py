@@ -45,10 +45,23 @@ class RecordsRefused(Refused):
 class ProduceRules:
     """A topic's settings as far as they bind its producers."""
 
-    __slots__ = ("_config", "_decompressed_bytes_max", "_effort", "_looks_inside", "_target", "log_append_time")
+    __slots__ = (
+        "_ahead_max_ms",
+        "_bytes_max",
+        "_config",
+        "_decompressed_bytes_max",
+        "_effort",
+        "_looks_inside",
+        "_segment_bytes",
+        "_target",
+        "log_append_time",
+    )
 
     def __init__(self, config: TopicConfig, *, decompressed_bytes_max: int, effort: Effort) -> None:
         self._config = config
+        self._bytes_max = config.max_message_bytes
+        self._segment_bytes = config.segment_bytes
+        self._ahead_max_ms = config.message_timestamp_after_max_ms
         self._decompressed_bytes_max = decompressed_bytes_max
         self._target = _CODECS.get(config.compression_type)
         self.log_append_time = config.message_timestamp_type == "LogAppendTime"
@@ -63,16 +76,15 @@ class ProduceRules:
 
     def accept(self, data: memoryview, now_ms: int) -> tuple[memoryview, BatchHeader]:
         """The batch to write, and its header. Raises ``Refused`` if the topic does not take it."""
-        config = self._config
-        if len(data) > config.max_message_bytes:
-            raise _too_large(len(data), config.max_message_bytes)
+        if len(data) > self._bytes_max:
+            raise _too_large(len(data), self._bytes_max)
         header = produced_batch(data)
-        if header.max_timestamp - now_ms > config.message_timestamp_after_max_ms and not self.log_append_time:
+        if header.max_timestamp - now_ms > self._ahead_max_ms and not self.log_append_time:
             raise _bad_timestamp([(0, f"Timestamp {header.max_timestamp} is too far ahead of {now_ms}.")])
         if self._looks_inside or (self._target is not None and self._target != header.codec):
             data, header = self._rewritten(data, header, now_ms)
-        if len(data) > config.segment_bytes:
-            text = f"The batch has {len(data)} bytes, more than a segment's {config.segment_bytes}."
+        if len(data) > self._segment_bytes:
+            text = f"The batch has {len(data)} bytes, more than a segment's {self._segment_bytes}."
             raise Refused(Error.RECORD_LIST_TOO_LARGE, text)
         if self.log_append_time or header.attributes & LOG_APPEND_TIME:
             header = self._stamped(data, header, now_ms)
@@ -99,8 +111,8 @@ class ProduceRules:
         if self._target is None or self._target == header.codec:
             return data, header
         built = memoryview(self._compressed(body, header._replace(max_timestamp=max_timestamp), self._target))
-        if len(built) > self._config.max_message_bytes:
-            raise _too_large(len(built), self._config.max_message_bytes)
+        if len(built) > self._bytes_max:
+            raise _too_large(len(built), self._bytes_max)
         return built, produced_batch(built)
 
     def _compressed(self, body: Buffer, header: BatchHeader, codec: Codec) -> bytearray:

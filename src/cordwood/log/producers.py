@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from cordwood.errors import Error, Refused
 from cordwood.ids import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
+from cordwood.ports import new_tuple
 from cordwood.record.batch import SEQUENCE_MAX, TRANSACTIONAL, BatchHeader
 from cordwood.record.control import ControlType, EndMarker
 
@@ -150,7 +151,8 @@ class Producers:
         """A batch of records by a producer was written at *first_offset*."""
         producer = self._of_epoch(header.producer_id, header.producer_epoch)
         delta = header.last_offset_delta
-        producer.add(BatchSpan(header.last_sequence, first_offset + delta, delta, header.max_timestamp))
+        values = header.last_sequence, first_offset + delta, delta, header.max_timestamp
+        producer.add(new_tuple(BatchSpan, values))
         producer.last_timestamp = header.max_timestamp
         if header.attributes & TRANSACTIONAL and producer.transaction_start == NO_OFFSET:
             producer.transaction_start = first_offset

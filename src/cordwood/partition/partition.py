@@ -235,7 +235,7 @@ class Partition:
         if not self.leading:
             raise Refused(Error.NOT_LEADER_OR_FOLLOWER)
         log = self.log
-        if required_acks == -1 and len(self.isr) < log.config.min_insync_replicas and not self._enough_in_sync():
+        if required_acks == -1 and len(self.isr) < log.min_insync_replicas and not self._enough_in_sync():
             raise Refused(Error.NOT_ENOUGH_REPLICAS)
         result = log.append(batch, leader_epoch=self.leader_epoch, now=now)
         if not result.duplicate:
@@ -266,12 +266,12 @@ class Partition:
 
     def _enough_in_sync(self) -> bool:
         """More than there are replicas nobody can ask for, as in Kafka."""
-        return len(self.isr) >= min(self.log.config.min_insync_replicas, len(self.followers) + 1)
+        return len(self.isr) >= min(self.log.min_insync_replicas, len(self.followers) + 1)
 
     def sync_due(self) -> bool:
         """Must what was appended be synced before anybody reads it?"""
         log = self.log
-        return log.end_offset - log.recovery_point >= log.config.flush_messages
+        return log.end_offset - log.recovery_point >= log.flush_messages
 
     def advance(self, now_ms: int) -> None:
         """Commit what all replicas have that must have it."""

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from cordwood.errors import CorruptData, Error, Refused
 from cordwood.ids import NO_SEQUENCE
-from cordwood.ports import Buffer
+from cordwood.ports import Buffer, new_tuple
 from cordwood.record.crc import crc32c
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
@@ -41,7 +41,6 @@ PRODUCER_ATTRIBUTES: Final = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONT
 """The attribute bits that a batch from a client may have set (control is refused by its own rule)."""
 
 _unpack_header: Final = HEADER.unpack_from
-_new_tuple: Final = tuple.__new__  # what ``_make`` does, without a call and a check that the format makes needless
 _put_offset: Final = Struct(">q").pack_into
 stamp = Struct(">qii").pack_into
 """``stamp(batch, 0, base_offset, length, leader_epoch)`` gives a batch its place in the log; the length it has already.
@@ -130,7 +129,7 @@ def header_at(data: Buffer, position: int = 0) -> BatchHeader:
     """The header of the batch that begins at *position*; the batch itself may go on past the end of *data*."""
     if len(data) - position < HEADER_SIZE:
         raise CorruptData(f"{len(data) - position} bytes are too few for the header of a batch")
-    header = _new_tuple(BatchHeader, _unpack_header(data, position))
+    header = new_tuple(BatchHeader, _unpack_header(data, position))
     if header.magic != MAGIC:
         raise CorruptData(f"record format {header.magic}, expected {MAGIC}")
     if header.length < HEADER_SIZE - LENGTH_END:
@@ -183,7 +182,7 @@ def produced_batch(data: memoryview) -> BatchHeader:
     size = len(data)
     if size < HEADER_SIZE:
         raise _not_a_batch(data)
-    header = _new_tuple(BatchHeader, _unpack_header(data))
+    header = new_tuple(BatchHeader, _unpack_header(data))
     (base_offset, length, _, magic, crc, attributes, delta, _, _, producer_id, epoch, sequence, count) = header
     if magic != MAGIC or length + LENGTH_END != size:
         raise _not_a_batch(data)

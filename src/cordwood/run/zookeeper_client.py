@@ -6,8 +6,8 @@ request that it has answered. So from the moment of that sending on the session 
 monotonic clock, and not longer: also when this process was stopped for a while and finds old answers in its socket.
 kazoo itself learns of a session's end only when it reaches a server again.
 
-Methods that ask the server are called from one thread. They raise ``StorageError`` if ZooKeeper refuses, and its kind
-``Unanswered`` if there is no answer; whether a change was made is then not known.
+Methods that ask the server are called from one thread. They raise ``StorageError`` if ZooKeeper refuses; of its kinds
+``StoreAway`` if it was not even asked, ``PerhapsDone`` if there is no answer: whether a change was made is not known.
 """
 
 import logging
@@ -37,7 +37,7 @@ from kazoo.retry import KazooRetry
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, make_digest_acl
 
 from cordwood import ports
-from cordwood.errors import StorageError
+from cordwood.errors import PerhapsDone, StorageError, StoreAway
 
 from .zookeeper_kazoo import Connection, Handler, MultiRead
 
@@ -82,10 +82,6 @@ class Parent(NamedTuple):
     """An operation: a node that holds nothing, for others to be below it."""
 
     path: str
-
-
-class Unanswered(StorageError):
-    """There was no answer, or none that makes sense: whatever was asked for may have happened."""
 
 
 class OperationRefused(Exception):
@@ -271,7 +267,7 @@ class ZooKeeperClient:
             requests.append(Create(self._full(record[0]), record[1], self._acl(record[0]), _SEQUENTIAL))
         results = self._wait(self._submit(Transaction(requests)))
         if len(results) != len(requests):
-            raise Unanswered("ZooKeeper's answer can not be understood")
+            raise PerhapsDone("ZooKeeper's answer can not be understood")
         for index, result in enumerate(results):
             if isinstance(result, KazooException) and not isinstance(result, RolledBackError):
                 self._refuse(index, requests, result)
@@ -324,7 +320,7 @@ class ZooKeeperClient:
 
     def _require_connection(self) -> None:
         if not self._kazoo.connected:
-            raise Unanswered("there is no connection to ZooKeeper")
+            raise StoreAway("there is no connection to ZooKeeper")
 
     def _wait(self, result: Any, path: str = "") -> Any:  # noqa: ANN401
         """The answer; or an error, at the latest when the session may have ended, or could have by now."""
@@ -332,9 +328,9 @@ class ZooKeeperClient:
         while not result.ready():
             left_s = min(patience_s, self.lease_end_s) - time.monotonic()
             if self._abandoned.is_set():
-                raise Unanswered("the metadata store is being closed")
+                raise PerhapsDone("the metadata store is being closed")
             if left_s <= 0:
-                raise Unanswered("ZooKeeper did not answer for as long as the session lasts")
+                raise PerhapsDone("ZooKeeper did not answer for as long as the session lasts")
             result.wait(min(left_s, _POLL_S))
         try:
             return result.get()
@@ -354,10 +350,10 @@ def _failure(error: Exception, path: str) -> StorageError:
         case UnimplementedError():
             return StorageError("this ZooKeeper is too old: it must be 3.6 or newer")
         case KazooTimeoutError():
-            return Unanswered("ZooKeeper did not answer in time")
+            return PerhapsDone("ZooKeeper did not answer in time")
         case _:
             text = f": {error}" if str(error) else ""
-            return Unanswered(f"ZooKeeper can not be used: {type(error).__name__}{text}")
+            return PerhapsDone(f"ZooKeeper can not be used: {type(error).__name__}{text}")
 
 
 _REFUSALS: Final = {

@@ -19,11 +19,11 @@ from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 from cordwood.cluster.layout import BROKERS, CONTROLLER
-from cordwood.errors import CorruptData, StorageError, StoreConflict
+from cordwood.errors import CorruptData, PerhapsDone, StorageError, StoreAway, StoreConflict
 from cordwood.ports import Check, Delete, MetadataChange, Node, SessionState, StoreOp
 
 from .zookeeper_address import Address
-from .zookeeper_client import ConnectionEvent, Credentials, OperationRefused, StoredNode, Unanswered, ZooKeeperClient
+from .zookeeper_client import ConnectionEvent, Credentials, OperationRefused, StoredNode, ZooKeeperClient
 from .zookeeper_feed import (
     FEED,
     NOTHING_SEEN,
@@ -118,7 +118,7 @@ class ZooKeeperStore:
             try:
                 self._ask(self._prepare)
                 return
-            except Unanswered as error:  # servers that elect their leader let one in, and out again
+            except StoreAway as error:  # servers that elect their leader let one in, and out again
                 if time.monotonic() >= deadline_s:
                     raise StorageError(f"ZooKeeper at {self._connect} was not reached in time; is it there?") from error
                 self._closing.wait(FIRST_POLL_S)
@@ -138,8 +138,10 @@ class ZooKeeperStore:
 
         Raises:
             StoreConflict: nothing was done: a node is missing, exists already, or has another version.
-            StorageError: ZooKeeper can not be used now. If the connection was lost on the way, it may have been done
-                or not: what is told of later, or read anew, says which.
+            StoreAway: ZooKeeper can not be reached now, and nothing was done.
+            PerhapsDone: the connection was lost on the way, so it may have been done or not: what is told of later, or
+                read anew, says which.
+            StorageError: it can not be done, and nothing was.
         """
         return self._ask(lambda: self._multi(operations))
 
@@ -426,14 +428,14 @@ class ZooKeeperStore:
 
     def _require_connection(self) -> None:
         if not self._session.usable:
-            raise StorageError(f"there is no connection to ZooKeeper at {self._connect}; nothing was changed")
+            raise StoreAway(f"there is no connection to ZooKeeper at {self._connect}; nothing was changed")
 
     def _multi(self, operations: Sequence[StoreOp]) -> MetadataChange:
         self._require_connection()
         if not self._loaded:
             self._load()
         if self._session.state is not SessionState.ALIVE:
-            raise StorageError("the metadata is being read from ZooKeeper; nothing was changed")
+            raise StoreAway("the metadata is being read from ZooKeeper; nothing was changed")
         try:
             self._plan_and_do(operations)
         except StoreConflict:
@@ -443,11 +445,19 @@ class ZooKeeperStore:
 
     def _plan_and_do(self, operations: Sequence[StoreOp]) -> None:
         for attempt in range(PLANS_MAX):
-            resolved = self._planner.resolve(operations, self._client, careful=attempt > 0)
+            resolved = self._resolve_operations(operations, careful=attempt > 0)
             record = self._fit(resolved, operations)
             if record is not None and self._carry_out(resolved, record):
                 return
         raise StoreConflict("what was to be changed has been changed by others, again and again")
+
+    def _resolve_operations(self, operations: Sequence[StoreOp], *, careful: bool) -> Resolved:
+        try:
+            return self._planner.resolve(operations, self._client, careful=careful)
+        except PerhapsDone as error:  # it was only asked what there is
+            if careful:
+                raise  # an earlier attempt may have deleted something beforehand
+            raise StoreAway(f"{error}; nothing was changed") from error
 
     def _carry_out(self, resolved: Resolved, record: bytes) -> bool:
         """Do it; False if it rested on something that is not so any more."""
@@ -458,8 +468,8 @@ class ZooKeeperStore:
             if resolved.guessed_wrong(refusal):
                 return False
             raise StoreConflict(str(refusal)) from None
-        except Unanswered as error:
-            raise StorageError(f"{error}; whether the metadata was changed is not known yet") from error
+        except PerhapsDone as error:
+            raise PerhapsDone(f"{error}; whether the metadata was changed is not known yet") from error
         self._finish(resolved, name)
         return True
 
@@ -487,7 +497,7 @@ class ZooKeeperStore:
             try:
                 self._follow()
             except StorageError as error:
-                raise StorageError(f"it was done, but what others did before it is not known yet: {error}") from error
+                raise PerhapsDone(f"it was done, but what others did before it is not known yet: {error}") from error
         if number % PURGE_EVERY == 0:
             self._tasks.put(self._purge_if_possible)
 

@@ -14,7 +14,7 @@ from itertools import islice
 from random import Random
 
 from cordwood.effects import WriteMetadata
-from cordwood.errors import CordwoodError, StorageError, StoreConflict
+from cordwood.errors import CordwoodError, PerhapsDone, StorageError, StoreAway, StoreConflict
 from cordwood.ports import MetadataChange, Node, SessionState, StoreOp
 from cordwood.sim.clock import SimClock
 from cordwood.sim.driver import Driver, Machine
@@ -147,7 +147,7 @@ class Session:
         outcomes = [entry for entry in self._inbox if isinstance(entry, Outcome)]
         self._inbox = deque(entry for entry in self._inbox if not isinstance(entry, Outcome))
         for outcome in outcomes:
-            self._fail(outcome.token, StorageError("the connection to the store broke"))
+            self._fail(outcome.token, PerhapsDone("the connection to the store broke"))
 
     def _begin_anew(self) -> None:
         if not self._reaches_store():
@@ -235,16 +235,16 @@ class Session:
         write = self._writes.popleft()
         roads, host = self._machine.network.roads, self._machine.host
         if self._state is SessionState.LOST:
-            self._fail(write.token, StorageError("there is no session"))
+            self._fail(write.token, StoreAway("there is no session"))
         elif self._store.is_away or not roads.is_open(host, HOST):
-            self._fail(write.token, StorageError("the store can not be reached"))
+            self._fail(write.token, StoreAway("the store can not be reached"))
         else:
             outcome = Outcome(write.token, self._do(write))
             if roads.is_open(HOST, host):
                 self._inbox.append(outcome)
                 self._come_soon()
             else:
-                self._fail(write.token, StorageError("no answer of the store"))
+                self._fail(write.token, PerhapsDone("no answer of the store"))
 
     def _do(self, write: WriteMetadata) -> CordwoodError | None:
         odds = self._machine.odds

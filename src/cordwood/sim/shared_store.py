@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cordwood.errors import StorageError
+from cordwood.errors import StoreAway
 from cordwood.ports import Create, Delete, MetadataChange, Node, StoreOp
 from cordwood.sim.clock import SimClock
 from cordwood.sim.store import SimStore
@@ -85,9 +85,9 @@ class SharedStore:
     # ------------------------------------------------------------------ changes
 
     def multi(self, session: int, operations: Sequence[StoreOp]) -> MetadataChange:
-        """Do all of it, or raise ``StoreConflict``; ``StorageError`` if the session is over."""
+        """Do all of it, or raise ``StoreConflict``; ``StoreAway`` if the session is over."""
         if session not in self._sessions:
-            raise StorageError("the session is over")
+            raise StoreAway("the session is over")
         return self._change(operations, session)
 
     def _change(self, operations: Sequence[StoreOp], session: int) -> MetadataChange:

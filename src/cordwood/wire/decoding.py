@@ -59,6 +59,11 @@ def _least_field_size(spec: FieldSpec, version: int, *, flexible: bool) -> int:
     return least_size(spec.type, version, flexible=flexible and spec.compact)
 
 
+def is_counted(spec: MessageSpec) -> bool:
+    """Answers are not counted: they come from a broker that was chosen, and tell of whole clusters."""
+    return spec.key is not None and spec.name.endswith("Request")
+
+
 def decoder_source(spec: MessageSpec, version: int) -> Source:
     """The function ``decode(buf, pos) -> (message, pos)`` of one version."""
     writer = _Writer(spec, version)
@@ -83,8 +88,7 @@ class _Writer:
         self.out = Source(_CONSTANTS)
         self.version = version
         self.flexible = version in spec.flexible
-        # Answers are not counted: they come from a broker that was chosen, and tell of whole clusters.
-        self.counts = spec.key is not None and spec.name.endswith("Request")
+        self.counts = is_counted(spec)
         # What the next struct call will read: codes and the names to store to; and what to do with it afterwards.
         self.run: list[tuple[str, str]] = []
         self.after: list[str] = []
@@ -162,14 +166,22 @@ class _Writer:
             # A struct of n bytes checks the bounds by itself, and takes half the time of a slice.
             out.line(f"{target} = short_text[n](buf, pos)[0].decode(); pos += n")
         with out.block("elif n > 127:"):
-            if compact:
-                out.line("n, pos = read_uvarint(buf, pos, n)")
-                out.line("n -= 1")
-                # Kafka knows no longer string in any version.
-                out.line(f"if n > {runtime.STRING_LENGTH_MAX}: raise bad_length({what!r}, n)")
-            out.line(f"if n > limit - pos: raise beyond({what!r}, n, limit - pos)")
-            out.line(f"{target} = str(buf[pos:pos + n], 'utf-8'); pos += n")
+            self.long_string(what, target, null=null, compact=compact)
         self.otherwise_null(what, target, null=null, compact=compact)
+
+    def long_string(self, what: str, target: str, *, null: bool, compact: bool) -> None:
+        """One whose length is not in the first byte. The zero of a null may take more bytes than it must."""
+        out = self.out
+        if compact:
+            out.line("n, pos = read_uvarint(buf, pos, n)")
+            out.line("n -= 1")
+            # Kafka knows no longer string in any version.
+            out.line(f"if not {-1 if null else 0} <= n <= {runtime.STRING_LENGTH_MAX}: raise bad_length({what!r}, n)")
+        out.line(f"if n > limit - pos: raise beyond({what!r}, n, limit - pos)")
+        with out.block("if n >= 0:"):
+            out.line(f"{target} = str(buf[pos:pos + n], 'utf-8'); pos += n")
+        if compact and null:
+            out.line(f"else: {target} = None")
 
     def sized(self, kind: Scalar, what: str, target: str, *, null: bool, compact: bool) -> None:
         """Bytes or records: a length, then as many bytes."""

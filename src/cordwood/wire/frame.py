@@ -12,13 +12,15 @@ from struct import error as struct_error
 from typing import Final, NamedTuple
 
 from cordwood.errors import ProtocolError
-from cordwood.ports import Chunk
+from cordwood.ports import Chunk, new_tuple
 
-from .compiler import decoder, encoder
+from .compiler import WriteFrame, decoder, encoder, frame_writer, head_reader
 from .envelope import REQUEST_START_BYTES, SIZE, length_of, read_all, skip_header_tags, too_long, with_head
 from .registry import APIS, Api
 from .runtime import SHORT_TEXT, bad_length, beyond
 
+_read_usual_head: Final = head_reader()
+_FLEXIBLE_FROM: Final = {api.key: api.flexible_from for api in APIS.values()}
 _read_start: Final = Struct(">hhih").unpack_from
 _SIZE_AND_ID: Final = Struct(">ii")
 _SIZE_AND_ID_AND_NO_TAGS: Final = Struct(">iix")
@@ -27,21 +29,25 @@ _METADATA_SURPLUS_FROM: Final = 11
 
 
 class RequestHead(NamedTuple):
-    """What is known of a request before its body is read."""
+    """What is known of a request before its body is read: of an API that nobody knows, no more than the numbers."""
 
     api_key: int
     api_version: int
     correlation_id: int
     client_id: str | None
-    api: Api | None
-    """None for an API key that nobody knows; then ``body`` and ``client_id`` are not known either."""
     body: int
     """Where the body begins in the frame."""
 
     @property
+    def api(self) -> Api | None:
+        """None for an API key that nobody knows."""
+        return APIS.get(self.api_key)
+
+    @property
     def known(self) -> bool:
         """Can the body be decoded?"""
-        return self.api is not None and self.api_version in self.api.versions
+        api = self.api
+        return api is not None and self.api_version in api.versions
 
 
 def read_request_head(frame: memoryview) -> RequestHead:
@@ -50,11 +56,15 @@ def read_request_head(frame: memoryview) -> RequestHead:
     Raises:
         ProtocolError: there is no header in these bytes.
     """
+    if _read_usual_head is not None:
+        usual = _read_usual_head(frame, _FLEXIBLE_FROM)
+        if usual is not None:
+            return new_tuple(RequestHead, usual)
     try:
         api_key, api_version, correlation_id, length = _read_start(frame)
         api = APIS.get(api_key)
         if api is None:
-            return RequestHead(api_key, api_version, correlation_id, None, None, REQUEST_START_BYTES)
+            return RequestHead(api_key, api_version, correlation_id, None, REQUEST_START_BYTES)
         pos = REQUEST_START_BYTES
         client_id = None
         if 0 <= length < len(SHORT_TEXT):
@@ -69,7 +79,7 @@ def read_request_head(frame: memoryview) -> RequestHead:
         raise ProtocolError(f"a request of {len(frame)} bytes") from None
     except UnicodeDecodeError:
         raise ProtocolError("client id: not UTF-8") from None
-    return RequestHead(api_key, api_version, correlation_id, client_id, api, pos)
+    return new_tuple(RequestHead, (api_key, api_version, correlation_id, client_id, pos))
 
 
 def _long_client_id(frame: memoryview, length: int) -> str:
@@ -131,20 +141,25 @@ class Encoded:
 
 def response_frame(*, correlation_id: int, api_key: int, api_version: int, message: object) -> list[Chunk]:
     """A response, ready to be written: size, header, body."""
-    cls, encode, header = _response_writer(api_key, api_version)
+    cls, write, header = _response_writer(api_key, api_version)
     if type(message) is Encoded:
         assert message.api_version == api_version
         assert message.cls is cls
         return [header.pack(header.size - SIZE.size + len(message.body), correlation_id) + message.body]
     assert isinstance(message, cls)
-    chunks = encode(message)
-    size = header.size - SIZE.size + length_of(chunks)
-    return with_head(header.pack(size, correlation_id), chunks)
+    return write(message, correlation_id)
 
 
 @cache
-def _response_writer(api_key: int, api_version: int) -> tuple[type, Callable[[object], list[Chunk]], Struct]:
-    """(the class of the answer, its encoder, the layout of what comes before it)."""
+def _response_writer(api_key: int, api_version: int) -> tuple[type, WriteFrame, Struct]:
+    """(the class of the answer, what makes a frame of one, the layout of what comes before it)."""
     api = APIS[api_key]
     header = _SIZE_AND_ID_AND_NO_TAGS if api.response_header_version(api_version) else _SIZE_AND_ID
-    return api.response, encoder(api.response, api_version), header
+    encode = encoder(api.response, api_version)
+
+    def write(message: object, correlation_id: int) -> list[Chunk]:
+        chunks = encode(message)
+        size = header.size - SIZE.size + length_of(chunks)
+        return with_head(header.pack(size, correlation_id), chunks)
+
+    return api.response, frame_writer(api.response, api_version, header.size, write), header

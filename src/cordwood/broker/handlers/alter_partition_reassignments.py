@@ -3,6 +3,10 @@
 - 1: the client may forbid that the number of replicas changes (KIP-860).
 
 A move is begun here, by any broker, and ended by the controller. One that has nothing to wait for ends at once.
+
+To ask for a move twice does no harm, so a metadata store that was lost on the way is asked again. A move that is not
+there any more then was called off by this request, as far as anybody can tell. If the store stays away, that is said of
+the request as a whole, too: only there do clients take it as a reason to ask again.
 """
 
 from collections.abc import Sequence
@@ -10,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.broker.portions import portions, propose_in_turn, states_max
+from cordwood.broker.portions import patient_until, portions, propose_in_turn, states_max
 from cordwood.cluster.image import TopicInfo
 from cordwood.cluster.reassignment import Move, cancel, check_number, move, write_moves
 from cordwood.cluster.states import Live
@@ -38,12 +42,19 @@ def handle(broker: "Broker", call: Call, request: AlterPartitionReassignmentsReq
     outcomes: list[Outcomes] = [{} for _ in pieces]
     groups = portions(broker, range(len(pieces)), lambda number: len(pieces[number][1]))
     same_number = not request.allow_replication_factor_change
+    perhaps: set[tuple[int, int]] = set()
 
     def plan(group: Sequence[int]) -> list[StoreOp]:
         operations: list[StoreOp] = []
         for number in group:
             operations += _plan(broker, pieces[number], same_number, outcomes[number])
+        for number, index in perhaps:
+            if _is_off(outcomes[number][index]):
+                outcomes[number][index] = None
         return operations
+
+    def in_doubt(number: int) -> None:
+        perhaps.update((piece, index) for piece in groups[number] for index, why in outcomes[piece].items() if not why)
 
     def done(refusals: list[Refused | None]) -> None:
         failed = {number: refusal for group, refusal in zip(groups, refusals, strict=True) for number in group}
@@ -56,9 +67,17 @@ def handle(broker: "Broker", call: Call, request: AlterPartitionReassignmentsReq
         response = AlterPartitionReassignmentsResponse(
             allow_replication_factor_change=request.allow_replication_factor_change, responses=list(topics.values())
         )
+        away = next((refusal for refusal in refusals if refusal and refusal.error is Error.NOT_CONTROLLER), None)
+        if away is not None:
+            response.error_code, response.error_message = away.error, away.message
         broker.reply(call, response)
 
-    propose_in_turn(broker, [partial(plan, group) for group in groups], done)
+    until_ms = patient_until(broker, request.timeout_ms)
+    propose_in_turn(broker, [partial(plan, group) for group in groups], done, until_ms=until_ms, in_doubt=in_doubt)
+
+
+def _is_off(outcome: Refused | None) -> bool:
+    return outcome is not None and outcome.error is Error.NO_REASSIGNMENT_IN_PROGRESS
 
 
 def _pieces(request: AlterPartitionReassignmentsRequest, size: int) -> list[Piece]:

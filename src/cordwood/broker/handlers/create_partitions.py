@@ -1,4 +1,8 @@
-"""CreatePartitions (37), versions 0-3: more partitions for topics that exist. Their number never shrinks."""
+"""CreatePartitions (37), versions 0-3: more partitions for topics that exist. Their number never shrinks.
+
+If the metadata store was lost on the way and is back, a topic that has as many as were asked for got them by this
+request, as far as anybody can tell.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.broker.portions import portions, propose_in_turn, states_max
+from cordwood.broker.portions import patient_until, portions, propose_in_turn, states_max
 from cordwood.cluster.controller import PARTITIONS_MAX, add_partitions, check_number_of_new, plan_partitions
 from cordwood.errors import Error, Refused
 from cordwood.ids import TopicName
@@ -36,16 +40,22 @@ def _add(broker: "Broker", call: Call, request: CreatePartitionsRequest) -> None
     groups = portions(broker, request.topics, lambda topic: _number_of(broker, topic))
     counts = Counter(topic.name for topic in request.topics)
     outcomes: list[dict[str, Refused | None]] = [{} for _ in groups]
+    perhaps: set[str] = set()
 
     def plan(number: int) -> Sequence[StoreOp]:
         operations: list[StoreOp] = []
         for topic in groups[number]:
+            outcomes[number][topic.name] = None
+            if topic.name in perhaps and _has_them(broker, topic):
+                continue
             try:
                 operations += _plan(broker, topic, twice=counts[topic.name] > 1)
-                outcomes[number][topic.name] = None
             except Refused as refusal:
                 outcomes[number][topic.name] = refusal
         return [] if request.validate_only else operations
+
+    def in_doubt(number: int) -> None:
+        perhaps.update(name for name, outcome in outcomes[number].items() if outcome is None)
 
     def done(refusals: list[Refused | None]) -> None:
         broker.replicas.additions.when_added(counts, lambda: answer(refusals))
@@ -58,7 +68,14 @@ def _add(broker: "Broker", call: Call, request: CreatePartitionsRequest) -> None
         ]
         broker.reply(call, CreatePartitionsResponse(results=answers))
 
-    propose_in_turn(broker, [partial(plan, number) for number in range(len(groups))], done)
+    until_ms = patient_until(broker, request.timeout_ms)
+    steps = [partial(plan, number) for number in range(len(groups))]
+    propose_in_turn(broker, steps, done, until_ms=until_ms, in_doubt=in_doubt)
+
+
+def _has_them(broker: "Broker", wanted: CreatePartitionsRequestTopic) -> bool:
+    topic = broker.image.topics.get(TopicName(wanted.name))
+    return topic is not None and len(topic.partitions) == wanted.count
 
 
 def _number_of(broker: "Broker", wanted: CreatePartitionsRequestTopic) -> int:

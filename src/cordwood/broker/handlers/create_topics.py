@@ -3,6 +3,9 @@
 - 4: -1 for the numbers of partitions and replicas means the broker's defaults; 5: the answer shows the topic's
   settings.
 - 7: and its id. ``validate_only`` checks everything and creates nothing.
+
+If the metadata store was lost on the way and is back, a topic with the id of an earlier attempt is that attempt's, and
+was created. Kafka's brokers, which send such a request to their controller once more, answer that it exists already.
 """
 
 from collections import Counter
@@ -11,11 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.broker.portions import portions, propose_in_turn, states_max
+from cordwood.broker.portions import patient_until, portions, propose_in_turn, states_max
 from cordwood.cluster.controller import PARTITIONS_MAX, TopicPlan, check_number_of_new, create_topic, plan_topic
 from cordwood.config import checked_topic, describe_topic
 from cordwood.errors import Error, Refused
-from cordwood.ids import NO_TOPIC_ID
+from cordwood.ids import NO_TOPIC_ID, TopicId, TopicName
 from cordwood.ports import StoreOp
 from cordwood.wire.messages import (
     CreateTopicsRequest,
@@ -43,13 +46,17 @@ def _create(broker: "Broker", call: Call, request: CreateTopicsRequest) -> None:
     groups = portions(broker, request.topics, lambda topic: _number_of(broker, topic))
     counts = Counter(topic.name for topic in request.topics)
     plans: list[dict[str, TopicPlan | Refused]] = [{} for _ in groups]
+    perhaps: dict[TopicId, TopicPlan] = {}
 
     def plan(number: int) -> Sequence[StoreOp]:
-        planned = plans[number] = _plan_all(broker, groups[number], counts)
+        planned = plans[number] = _plan_all(broker, groups[number], counts, perhaps)
         if request.validate_only:
             return []
-        new = [planned for planned in planned.values() if isinstance(planned, TopicPlan)]
+        new = [made for made in planned.values() if isinstance(made, TopicPlan) and not _is_there(broker, made)]
         return [op for topic in new for op in create_topic(broker.image, topic, states_max=states_max(broker))]
+
+    def in_doubt(number: int) -> None:
+        perhaps.update((made.id, made) for made in plans[number].values() if isinstance(made, TopicPlan))
 
     def done(refusals: list[Refused | None]) -> None:
         broker.replicas.additions.when_added(counts, lambda: answer(refusals))
@@ -62,16 +69,30 @@ def _create(broker: "Broker", call: Call, request: CreateTopicsRequest) -> None:
         ]
         broker.reply(call, CreateTopicsResponse(topics=topics))
 
-    propose_in_turn(broker, [partial(plan, number) for number in range(len(groups))], done)
+    until_ms = patient_until(broker, request.timeout_ms)
+    steps = [partial(plan, number) for number in range(len(groups))]
+    propose_in_turn(broker, steps, done, until_ms=until_ms, in_doubt=in_doubt)
+
+
+def _is_there(broker: "Broker", planned: TopicPlan) -> bool:
+    return broker.image.topic_by_id(planned.id) is not None
 
 
 def _plan_all(
-    broker: "Broker", topics: list[CreateTopicsRequestTopic], counts: Mapping[str, int]
+    broker: "Broker",
+    topics: list[CreateTopicsRequestTopic],
+    counts: Mapping[str, int],
+    perhaps: Mapping[TopicId, TopicPlan],
 ) -> dict[str, TopicPlan | Refused]:
+    """*perhaps*: what earlier attempts have created, or not."""
     plans: dict[str, TopicPlan | Refused] = {}
     for topic in topics:
         if counts[topic.name] > 1:
             plans[topic.name] = Refused(Error.INVALID_REQUEST, f"Topic '{topic.name}' is named twice in one request.")
+            continue
+        present = broker.image.topics.get(TopicName(topic.name))
+        if present is not None and present.id in perhaps:
+            plans[topic.name] = perhaps[present.id]
             continue
         try:
             plans[topic.name] = _plan(broker, topic)

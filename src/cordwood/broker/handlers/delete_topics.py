@@ -1,6 +1,9 @@
 """DeleteTopics (20), versions 1-6: topics go at once from the metadata; their files follow.
 
 - 3: that deletion is disabled has a code of its own; 5: errors carry a message; 6: topics by name or by id.
+
+If the metadata store was lost on the way and is back, a topic that is gone was deleted by this request, as far as
+anybody can tell.
 """
 
 from collections import Counter
@@ -9,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.broker.portions import portions, propose_in_turn
+from cordwood.broker.portions import patient_until, portions, propose_in_turn
 from cordwood.cluster.controller import delete_topics
 from cordwood.cluster.image import TopicInfo
 from cordwood.errors import Error, Refused
@@ -30,20 +33,31 @@ def handle(broker: "Broker", call: Call, request: DeleteTopicsRequest) -> None:
     wanted = request.topics or [DeleteTopicsRequestTopic(name=name) for name in request.topic_names]
     groups = portions(broker, zip(wanted, _find_all(broker, call, wanted), strict=True), lambda pair: _size(pair[1]))
     found: list[list[TopicInfo | Refused]] = [[outcome for _, outcome in group] for group in groups]
+    perhaps: set[TopicId] = set()
 
     def plan(number: int) -> Sequence[StoreOp]:
+        before = zip(groups[number], found[number], strict=True)
         found[number] = [
-            outcome if isinstance(outcome, Refused) else _again(broker, call, topic)
-            for topic, outcome in groups[number]
+            outcome if isinstance(outcome, Refused) or is_done(outcome) else _again(broker, call, topic)
+            for (topic, _), outcome in before
         ]
-        return delete_topics(broker.image, [topic for topic in found[number] if isinstance(topic, TopicInfo)])
+        left = [topic for topic in found[number] if isinstance(topic, TopicInfo) and not is_done(topic)]
+        return delete_topics(broker.image, left)
+
+    def is_done(topic: TopicInfo) -> bool:
+        return topic.id in perhaps and broker.image.topic_by_id(topic.id) is None
+
+    def in_doubt(number: int) -> None:
+        perhaps.update(topic.id for topic in found[number] if isinstance(topic, TopicInfo))
 
     def done(refusals: list[Refused | None]) -> None:
         outcomes = [refusal or outcome for refusal, group in zip(refusals, found, strict=True) for outcome in group]
         answers = [_answer(topic, outcome) for topic, outcome in zip(wanted, outcomes, strict=True)]
         broker.reply(call, DeleteTopicsResponse(responses=answers))
 
-    propose_in_turn(broker, [partial(plan, number) for number in range(len(groups))], done)
+    until_ms = patient_until(broker, request.timeout_ms)
+    steps = [partial(plan, number) for number in range(len(groups))]
+    propose_in_turn(broker, steps, done, until_ms=until_ms, in_doubt=in_doubt)
 
 
 def _size(topic: TopicInfo | Refused) -> int:

@@ -3,7 +3,8 @@
 - 0: preferred replicas only; 1: also *unclean* elections, which may lose records; the answer has an error of its own.
 
 Without a list it is about all partitions, and those that need nothing are left out of the answer. Any broker does it: a
-partition's state is changed only if it still is what it was.
+partition's state is changed only if it still is what it was. If the metadata store was lost on the way and is back, a
+partition that needs nothing any more has had its election.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.broker.portions import propose_in_turn
+from cordwood.broker.portions import patient_until, propose_in_turn
 from cordwood.cluster.election import elect_preferred, elect_uncleanly
 from cordwood.cluster.image import MetadataImage, PartitionInfo
 from cordwood.cluster.layout import partition_path
@@ -43,6 +44,16 @@ def handle(broker: "Broker", call: Call, request: ElectLeadersRequest) -> ElectL
         return _respond(dict.fromkeys(names, refusal), refusal.error)
     outcomes: Outcomes = {}
     groups = [names[start : start + STATES_MAX] for start in range(0, len(names), STATES_MAX)]
+    perhaps: set[TopicPartition] = set()
+
+    def plan(group: Sequence[TopicPartition]) -> list[StoreOp]:
+        operations = _plan(broker.image, group, elect, outcomes)
+        held = [name for name in group if name in perhaps and _is_unneeded(outcomes[name])]
+        outcomes.update(dict.fromkeys(held))
+        return operations
+
+    def in_doubt(number: int) -> None:
+        perhaps.update(name for name in groups[number] if outcomes[name] is None)
 
     def done(refusals: list[Refused | None]) -> None:
         for group, refusal in zip(groups, refusals, strict=True):
@@ -54,7 +65,8 @@ def handle(broker: "Broker", call: Call, request: ElectLeadersRequest) -> ElectL
                 del outcomes[name]
         broker.reply(call, _respond(outcomes))
 
-    propose_in_turn(broker, [partial(_plan, broker.image, group, elect, outcomes) for group in groups], done)
+    until_ms = patient_until(broker, request.timeout_ms)
+    propose_in_turn(broker, [partial(plan, group) for group in groups], done, until_ms=until_ms, in_doubt=in_doubt)
     return None
 
 

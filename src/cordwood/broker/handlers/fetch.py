@@ -40,6 +40,7 @@ from cordwood.log.log import Log
 from cordwood.partition.partition import Partition
 from cordwood.partition.truncation import divergence
 from cordwood.ports import Instant
+from cordwood.wire.compiler import maker
 from cordwood.wire.messages import (
     FetchRequest,
     FetchRequestPartition,
@@ -48,7 +49,6 @@ from cordwood.wire.messages import (
     FetchResponsePartition,
     FetchResponseTopic,
 )
-from cordwood.wire.types import maker
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
@@ -171,7 +171,7 @@ def _key(reader: Reader, name: str, topic_id: UUID) -> TopicKey:
 
 def _local(broker: "Broker", key: TopicKey) -> dict[int, Partition]:
     replicas = broker.replicas
-    found = replicas.by_name.get(TopicName(key)) if isinstance(key, str) else replicas.by_id.get(TopicId(key))
+    found = replicas.by_name.get(TopicName(key)) if isinstance(key, str) else replicas.by_id.get(key.int)
     return found if found is not None else {}
 
 

@@ -1,6 +1,7 @@
 """IncrementalAlterConfigs (44), versions 0-1: set, unset, add to or take from settings of topics, brokers and groups.
 
-Each resource succeeds or fails by itself, as a whole.
+Each resource succeeds or fails by itself, as a whole. To ask twice does no harm, so a metadata store that was lost on
+the way is asked again. The request names no time for that.
 """
 
 from collections import Counter
@@ -16,6 +17,7 @@ from cordwood.broker.handlers.config_resources import (
     find_topic,
     group_config,
 )
+from cordwood.broker.proposals import PATIENCE_MS, Patience
 from cordwood.cluster.controller import set_config
 from cordwood.config import Change, alter_broker, alter_group, alter_topic
 from cordwood.errors import Error, Refused
@@ -77,7 +79,7 @@ def alter(
     def done(refusal: Refused | None) -> None:
         finished({key: refusal or outcome for key, outcome in outcomes.items()})
 
-    broker.propose(plan, done)
+    broker.propose(plan, done, Patience(broker.now.mono_ms + PATIENCE_MS))
 
 
 def _altered(broker: "Broker", resource: IncrementalAlterConfigsRequestResource) -> dict[str, str]:

@@ -20,6 +20,7 @@ from cordwood.ids import TopicId, TopicName
 from cordwood.log.produced import RecordsRefused
 from cordwood.partition.partition import Partition
 from cordwood.record.batch import ATTRIBUTES_AT, CODEC_MASK, HEADER_SIZE, MAGIC, MAGIC_AT, Codec
+from cordwood.wire.compiler import maker
 from cordwood.wire.messages import (
     ProduceRequest,
     ProduceRequestPartition,
@@ -29,7 +30,6 @@ from cordwood.wire.messages import (
     ProduceResponseRecordError,
     ProduceResponseTopic,
 )
-from cordwood.wire.types import maker
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
@@ -88,7 +88,7 @@ def _topic(
 ) -> ProduceResponseTopic:
     replicas = broker.replicas
     if call.api_version >= 13:
-        local = replicas.by_id.get(TopicId(topic.topic_id), _NOWHERE)
+        local = replicas.by_id.get(topic.topic_id.int, _NOWHERE)
     else:
         local = replicas.by_name.get(TopicName(topic.name), _NOWHERE)
     responses = []

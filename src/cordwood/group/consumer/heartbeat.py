@@ -19,13 +19,13 @@ from cordwood.errors import Error, Refused
 from cordwood.group.state import GroupState
 from cordwood.group.timers import SessionTimeout
 from cordwood.ports import Instant
+from cordwood.wire.compiler import maker
 from cordwood.wire.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatResponseAssignment,
     ConsumerGroupHeartbeatResponseTopic,
 )
-from cordwood.wire.types import maker
 
 from . import migration
 from .draft import Draft, DraftAhead

@@ -18,7 +18,7 @@ from cordwood.group.stored import (
     ConsumerGroupMemberMetadataValue,
     CurrentTopicPartitions,
 )
-from cordwood.wire.types import maker
+from cordwood.wire.compiler import maker
 
 JOINING: Final = 0
 LEFT: Final = -1

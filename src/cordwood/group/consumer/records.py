@@ -18,7 +18,7 @@ from cordwood.group.stored import (
     ConsumerGroupTargetAssignmentMetadataValue,
     TargetTopicPartitions,
 )
-from cordwood.wire.types import maker
+from cordwood.wire.compiler import maker
 
 from .member import Current, Description, in_order
 

@@ -1,0 +1,278 @@
+/* From bytes to messages.
+ *
+ * No length is believed before it is compared with what is left of the buffer, no count before it is compared with what
+ * is left divided by the least size of an element, and no more entries than a message may have are made. The depth of
+ * the calls below is that of a declaration, whatever the bytes are.
+ */
+
+#include "native.h"
+
+typedef struct {
+    PyObject *view;
+    const uint8_t *data;
+    Py_ssize_t pos, limit;
+    Py_ssize_t room; /* entries that may still come */
+} reader;
+
+static inline uint64_t big_endian(const uint8_t *at, int bytes)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < bytes; i++)
+        value = value << 8 | at[i];
+    return value;
+}
+
+static inline int has(const reader *in, Py_ssize_t bytes)
+{
+    return in->limit - in->pos >= bytes;
+}
+
+static int read_uvarint(reader *in, Py_ssize_t *value)
+{
+    uint64_t sum = 0;
+    for (int shift = 0; shift < 35; shift += 7) {
+        if (!has(in, 1))
+            return -1;
+        uint8_t byte = in->data[in->pos++];
+        sum |= (uint64_t)(byte & 0x7F) << shift;
+        if (byte < 0x80) {
+            *value = (Py_ssize_t)sum;
+            return sum > UINT32_MAX ? -1 : 0;
+        }
+    }
+    return -1;
+}
+
+/* A length or a count; -1 is null. */
+static int read_length(reader *in, int compact, int bytes, Py_ssize_t *length)
+{
+    if (compact) {
+        if (read_uvarint(in, length) < 0)
+            return -1;
+        *length -= 1;
+        return 0;
+    }
+    if (!has(in, bytes))
+        return -1;
+    uint64_t raw = big_endian(in->data + in->pos, bytes);
+    in->pos += bytes;
+    *length = bytes == 2 ? (int16_t)raw : (int32_t)raw;
+    return *length < -1 ? -1 : 0;
+}
+
+static PyObject *slice(reader *in, Py_ssize_t length)
+{
+    PyObject *start = PyLong_FromSsize_t(in->pos), *stop = PyLong_FromSsize_t(in->pos + length), *found = NULL;
+    PyObject *range = start && stop ? PySlice_New(start, stop, NULL) : NULL;
+    if (range != NULL)
+        found = PyObject_GetItem(in->view, range);
+    Py_XDECREF(range);
+    Py_XDECREF(start);
+    Py_XDECREF(stop);
+    return found;
+}
+
+/* A string, bytes or records. */
+static PyObject *read_sized(reader *in, const field *of, int compact, int nullable)
+{
+    Py_ssize_t length;
+    if (read_length(in, compact, of->kind == KIND_STRING ? 2 : 4, &length) < 0)
+        return NULL;
+    if (length < 0)
+        return nullable ? Py_NewRef(Py_None) : NULL;
+    if (!has(in, length) || (of->kind == KIND_STRING && length > STRING_LENGTH_MAX))
+        return NULL;
+    const char *at = (const char *)in->data + in->pos;
+    PyObject *found = of->kind == KIND_STRING  ? PyUnicode_DecodeUTF8(at, length, NULL)
+                      : of->kind == KIND_BYTES ? PyBytes_FromStringAndSize(at, length)
+                                               : slice(in, length);
+    in->pos += length;
+    return found;
+}
+
+static PyObject *read_fixed(reader *in, char kind)
+{
+    static const uint8_t sizes[128] = {['?'] = 1, ['b'] = 1, ['h'] = 2, ['H'] = 2, ['i'] = 4,
+                                       ['I'] = 4, ['q'] = 8, ['d'] = 8, ['U'] = 16};
+    int size = sizes[(uint8_t)kind];
+    if (!has(in, size))
+        return NULL;
+    const uint8_t *at = in->data + in->pos;
+    in->pos += size;
+    switch (kind) {
+    case KIND_BOOL:
+        return PyBool_FromLong(*at != 0);
+    case KIND_I8:
+        return PyLong_FromLong((int8_t)*at);
+    case KIND_I16:
+        return PyLong_FromLong((int16_t)big_endian(at, 2));
+    case KIND_U16:
+        return PyLong_FromLong((uint16_t)big_endian(at, 2));
+    case KIND_I32:
+        return PyLong_FromLong((int32_t)big_endian(at, 4));
+    case KIND_U32:
+        return PyLong_FromLongLong((uint32_t)big_endian(at, 4));
+    case KIND_I64:
+        return PyLong_FromLongLong((int64_t)big_endian(at, 8));
+    case KIND_F64: {
+        uint64_t bits = big_endian(at, 8);
+        double number;
+        memcpy(&number, &bits, 8);
+        return PyFloat_FromDouble(number);
+    }
+    default:
+        return uuid_of(at);
+    }
+}
+
+static PyObject *read_struct(reader *in, const layout *of);
+
+static PyObject *read_element(reader *in, const field *of, int compact, int nullable)
+{
+    switch (of->kind) {
+    case KIND_STRING:
+    case KIND_BYTES:
+    case KIND_RECORDS:
+        return read_sized(in, of, compact, nullable);
+    case KIND_STRUCT:
+        return read_struct(in, of->inner);
+    default:
+        return read_fixed(in, of->kind);
+    }
+}
+
+static PyObject *read_array(reader *in, const field *of, int flexible)
+{
+    Py_ssize_t count;
+    if (read_length(in, flexible, 4, &count) < 0)
+        return NULL;
+    if (count < 0)
+        return of->nullable ? Py_NewRef(Py_None) : NULL;
+    if (of->least <= 0 || count > (in->limit - in->pos) / of->least || (in->room -= count) < 0)
+        return NULL;
+    PyObject *items = PyList_New(count);
+    for (Py_ssize_t i = 0; items != NULL && i < count; i++) {
+        PyObject *item = read_element(in, of, flexible, 0);
+        if (item == NULL)
+            Py_CLEAR(items);
+        else
+            PyList_SET_ITEM(items, i, item);
+    }
+    return items;
+}
+
+static PyObject *read_nullable_struct(reader *in, const field *of)
+{
+    if (!has(in, 1))
+        return NULL;
+    int8_t mark = (int8_t)in->data[in->pos++];
+    if (mark == 1)
+        return read_struct(in, of->inner);
+    return mark == (of->tag >= 0 ? 0 : -1) ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyObject *read_field_value(reader *in, const field *of, int flexible)
+{
+    if (of->array)
+        return read_array(in, of, flexible);
+    if (of->kind == KIND_STRUCT && of->nullable)
+        return read_nullable_struct(in, of);
+    return read_element(in, of, flexible && of->compact, of->nullable);
+}
+
+/* The tagged fields at the end of a struct: rising, each as long as it says, all of them known. */
+static int read_tags(reader *in, const layout *of, PyObject *message)
+{
+    Py_ssize_t count, tag, length, previous = -1;
+    if (read_uvarint(in, &count) < 0)
+        return -1;
+    if (count == 0)
+        return 0;
+    if (count > (in->limit - in->pos) / 2 || (in->room -= count) < 0)
+        return -1;
+    for (; count; count--) {
+        if (read_uvarint(in, &tag) < 0 || read_uvarint(in, &length) < 0 || tag <= previous || !has(in, length))
+            return -1;
+        const field *tagged = of->fields + of->plain_count, *last = tagged + of->tagged_count;
+        while (tagged < last && tagged->tag != tag)
+            tagged++;
+        if (tagged == last)
+            return -1;
+        Py_ssize_t end = in->pos + length;
+        PyObject *value = read_field_value(in, tagged, 1);
+        if (value == NULL)
+            return -1;
+        Py_XSETREF(*slot_of(message, tagged), value);
+        if (in->pos != end)
+            return -1;
+        previous = tag;
+    }
+    return 0;
+}
+
+static PyObject *read_struct(reader *in, const layout *of)
+{
+    PyObject *message = of->cls->tp_alloc(of->cls, 0);
+    if (message == NULL)
+        return NULL;
+    const field *next = of->fields, *plain_end = next + of->plain_count;
+    for (; next < plain_end; next++)
+        if ((*slot_of(message, next) = read_field_value(in, next, of->flexible)) == NULL)
+            goto surprise;
+    for (const field *end = plain_end + of->tagged_count + of->absent_count; next < end; next++)
+        if ((*slot_of(message, next) = initial_of(next)) == NULL)
+            goto surprise;
+    if (of->flexible && read_tags(in, of, message) < 0)
+        goto surprise;
+    return message;
+surprise:
+    Py_DECREF(message);
+    return NULL;
+}
+
+PyObject *decode(PyObject *callable, PyObject *const *args, size_t nargs, PyObject *names)
+{
+    codec *self = (codec *)callable;
+    if (PyVectorcall_NARGS(nargs) != 2 || names != NULL || !PyMemoryView_Check(args[0]))
+        return fall_back(self, args, PyVectorcall_NARGS(nargs));
+    const Py_buffer *buffer = PyMemoryView_GET_BUFFER(args[0]);
+    Py_ssize_t start = PyLong_AsSsize_t(args[1]);
+    if (buffer->ndim != 1 || buffer->itemsize != 1 || !PyBuffer_IsContiguous(buffer, 'C') || start < 0 ||
+        start > buffer->len)
+        return fall_back(self, args, 2);
+    reader in = {args[0], buffer->buf, start, buffer->len, self->number};
+    PyObject *message = read_struct(&in, self->root);
+    if (message == NULL)
+        return fall_back(self, args, 2);
+    PyObject *end = PyLong_FromSsize_t(in.pos), *found = end ? PyTuple_Pack(2, message, end) : NULL;
+    Py_DECREF(message);
+    Py_XDECREF(end);
+    return found;
+}
+
+/* read_head(frame, flexible_from) -> (api key, version, correlation id, client id, where the body begins), or None for
+ * one that is not usual. *flexible_from* has the first flexible version of each API. */
+PyObject *read_head(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 2 || !PyMemoryView_Check(args[0]) || !PyDict_CheckExact(args[1]))
+        Py_RETURN_NONE;
+    const Py_buffer *buffer = PyMemoryView_GET_BUFFER(args[0]);
+    if (buffer->ndim != 1 || buffer->itemsize != 1 || !PyBuffer_IsContiguous(buffer, 'C') || buffer->len < 10)
+        Py_RETURN_NONE;
+    const uint8_t *at = buffer->buf;
+    int version = (int16_t)big_endian(at + 2, 2), length = (int16_t)big_endian(at + 8, 2);
+    Py_ssize_t body = 10 + length;
+    PyObject *found = NULL, *key = PyLong_FromLong((int16_t)big_endian(at, 2));
+    PyObject *flexible_from = key ? PyDict_GetItemWithError(args[1], key) : NULL;
+    PyObject *client = flexible_from && length >= 0 && body <= buffer->len
+                           ? PyUnicode_DecodeUTF8((const char *)at + 10, length, NULL)
+                           : NULL;
+    if (client != NULL && version >= PyLong_AsLong(flexible_from))
+        if (body >= buffer->len || at[body++] != 0) /* tags */
+            Py_CLEAR(client);
+    if (client != NULL)
+        found = Py_BuildValue("(OiiNn)", key, version, (int)(int32_t)big_endian(at + 4, 4), client, body);
+    Py_XDECREF(key);
+    PyErr_Clear();
+    return found ? found : Py_NewRef(Py_None);
+}

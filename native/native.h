@@ -1,0 +1,86 @@
+/* The codec of all messages, in C: for builds that are compiled. It does what wire/decoding.py and wire/encoding.py do,
+ * faster, and only for what is usual.
+ *
+ * A Decoder or an Encoder is made of a layout (wire/layout.py): what stands where in one version of one message. It
+ * walks the layout and moves values between the bytes and the slots of the message's objects.
+ *
+ * The rule that keeps this short and safe: at any surprise (bytes that end too early, a length that can not be, a tag
+ * that nobody knows, a number that does not fit) it lets go of what it has made and asks the generated function, which
+ * either can do it or knows which error to raise. So nothing here raises an error of its own, and what is refused here
+ * is not refused for good. A function that returns NULL or -1 has met a surprise; an exception may be set, or not.
+ */
+
+#ifndef CORDWOOD_NATIVE_H
+#define CORDWOOD_NATIVE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { STRING_LENGTH_MAX = 0x7FFF };
+
+/* What a field is: the letters of the struct module, and some more. */
+enum {
+    KIND_BOOL = '?', KIND_I8 = 'b', KIND_I16 = 'h', KIND_I32 = 'i', KIND_I64 = 'q', KIND_U16 = 'H', KIND_U32 = 'I',
+    KIND_F64 = 'd', KIND_UUID = 'U', KIND_STRING = 's', KIND_BYTES = 'y', KIND_RECORDS = 'r', KIND_STRUCT = '{'
+};
+
+struct layout;
+
+typedef struct {
+    PyObject *name;
+    Py_ssize_t offset; /* of the slot in the object */
+    char kind;
+    unsigned char array, nullable, compact;
+    long tag;          /* -1: not tagged */
+    Py_ssize_t least;  /* the fewest bytes of a value, or of an element */
+    PyObject *initial; /* the default: a value, `list` for a new one, or a message's class for a new one of it */
+    struct layout *inner;
+} field;
+
+typedef struct layout {
+    PyTypeObject *cls;
+    unsigned char flexible;
+    Py_ssize_t plain_count, tagged_count, absent_count;
+    field *fields; /* plain ones in their order, then tagged ones by tag, then those that the version lacks */
+} layout;
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    layout *root;
+    PyObject *fallback;
+    /* of a Decoder: how many entries a message may have, in all its arrays and tags; of an Encoder: the bytes before
+     * the message, none, or those of a response's size and header */
+    Py_ssize_t number;
+} codec;
+
+static inline PyObject **slot_of(PyObject *message, const field *of)
+{
+    return (PyObject **)((char *)message + of->offset);
+}
+
+/* layout.c */
+layout *read_layout(PyObject *described);
+void free_layout(layout *made);
+PyObject *initial_of(const field *of);
+
+/* uuids.c */
+int set_up_uuids(PyObject *make_uuid);
+PyObject *uuid_of(const uint8_t *raw);
+int bytes_of_uuid(PyObject *uuid, uint8_t *raw);
+
+/* decode.c: decode(view, pos) -> (message, the position after it) */
+PyObject *decode(PyObject *callable, PyObject *const *args, size_t nargs, PyObject *names);
+PyObject *read_head(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+
+/* encode.c: encode(message) -> chunks; with a head: encode(message, correlation_id) -> chunks */
+PyObject *encode(PyObject *callable, PyObject *const *args, size_t nargs, PyObject *names);
+void set_up_records(PyObject *file_slice, Py_ssize_t chunk_bytes_min);
+
+/* module.c */
+PyObject *fall_back(codec *self, PyObject *const *args, size_t count);
+
+#endif

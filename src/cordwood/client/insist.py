@@ -1,0 +1,66 @@
+"""Asking again for what a cluster could not do just now.
+
+A cluster that can not reach its metadata store, or that has no controller, says so in a code of its own and is back
+soon. librdkafka leaves such answers to the application. What was asked for may have been done all the same if an answer
+was lost: who asks again must not be surprised to find it done.
+"""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Event
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import KafkaError
+
+from .connect import error_of, sentence
+
+INSIST_S: Final = 30.0
+PAUSE_S: Final = 0.2
+PERHAPS_DONE: Final = (
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError._TIMED_OUT,
+    KafkaError._DESTROY_BROKER,  # the broker that was asked is not registered now, so librdkafka has forgotten it
+)
+FOR_NOW: Final = (KafkaError.NOT_CONTROLLER, *PERHAPS_DONE)
+
+Ask = Callable[[], "Future[Any]"]
+
+
+class Outcome(NamedTuple):
+    """How it ended."""
+
+    error: KafkaError | None
+    in_doubt: bool
+    """May an earlier attempt have been done, although nobody said so?"""
+    tried_s: float
+
+    @property
+    def text(self) -> str:
+        """What went wrong, for a person, and what to do."""
+        assert self.error is not None
+        if self.error.code() not in FOR_NOW:
+            return sentence(self.error)
+        if self.in_doubt:
+            advice = "It may have been done all the same: look, and run this again when the cluster is well"
+        else:
+            advice = "Nothing was changed: run this again when the cluster is well"
+        return f"{sentence(self.error).rstrip('.')}. It was tried for {self.tried_s:.0f} s. {advice}"
+
+
+def insist(ask: Ask, asked: "Future[Any] | None" = None, *, patience_s: float = INSIST_S) -> Outcome:
+    """Ask until the cluster says yes, or no for good, or the time is up. *asked*: it was asked once already."""
+    start_s = time.monotonic()
+    pause = Event()
+    in_doubt = False
+    while True:
+        error = error_of(asked or ask())
+        asked = None
+        tried_s = time.monotonic() - start_s
+        if error is None or error.code() not in FOR_NOW:
+            return Outcome(error, in_doubt, tried_s)
+        in_doubt |= error.code() in PERHAPS_DONE
+        if tried_s >= patience_s:
+            return Outcome(error, in_doubt, tried_s)
+        pause.wait(PAUSE_S)
