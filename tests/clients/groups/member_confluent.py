@@ -35,8 +35,10 @@ def run(voice: Voice) -> None:
             _take(voice, message)
         if voice.wants_to_commit:
             commit()
-    # A client that is being given partitions when it closes may leave before it calls back: too late for a commit.
+    # Told of a rebalance before it closes, the client leaves first and calls back then: too late for a commit, and
+    # others may have its partitions by that time. It reads no more from here on, so it has given them up.
     commit()
+    voice.given_up(set(voice.owned))
     consumer.close()
 
 
