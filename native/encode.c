@@ -148,8 +148,6 @@ static int finish_chunk(writer *out)
 {
     if (out->chunks == NULL && (out->chunks = PyList_New(0)) == NULL)
         return -1;
-    if (out->length == 0)
-        return 0;
     PyObject *chunk = PyBytes_FromStringAndSize((const char *)out->data, out->length);
     if (chunk == NULL)
         return -1;
