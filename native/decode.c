@@ -31,7 +31,7 @@ static inline int has(const reader *in, Py_ssize_t bytes)
     return in->limit - in->pos >= bytes;
 }
 
-static int read_uvarint(reader *in, Py_ssize_t *value)
+static int read_long_uvarint(reader *in, Py_ssize_t *value)
 {
     uint64_t sum = 0;
     for (int shift = 0; shift < 35; shift += 7) {
@@ -45,6 +45,15 @@ static int read_uvarint(reader *in, Py_ssize_t *value)
         }
     }
     return -1;
+}
+
+/* Most are of one byte. */
+static inline int read_uvarint(reader *in, Py_ssize_t *value)
+{
+    if (!has(in, 1) || in->data[in->pos] > 0x7F)
+        return read_long_uvarint(in, value);
+    *value = in->data[in->pos++];
+    return 0;
 }
 
 /* A length or a count; -1 is null. */
