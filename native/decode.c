@@ -7,6 +7,10 @@
 
 #include "native.h"
 
+/* More than any message has in one array. There is room for all that is claimed before the first element is read; the
+ * generated function takes one after the other. */
+enum { COUNT_MAX = 1 << 20 };
+
 typedef struct {
     PyObject *view;
     const uint8_t *data;
@@ -27,7 +31,7 @@ static inline int has(const reader *in, Py_ssize_t bytes)
     return in->limit - in->pos >= bytes;
 }
 
-static int read_uvarint(reader *in, Py_ssize_t *value)
+static int read_long_uvarint(reader *in, Py_ssize_t *value)
 {
     uint64_t sum = 0;
     for (int shift = 0; shift < 35; shift += 7) {
@@ -37,10 +41,19 @@ static int read_uvarint(reader *in, Py_ssize_t *value)
         sum |= (uint64_t)(byte & 0x7F) << shift;
         if (byte < 0x80) {
             *value = (Py_ssize_t)sum;
-            return sum > UINT32_MAX ? -1 : 0;
+            return sum > INT32_MAX ? -1 : 0;
         }
     }
     return -1;
+}
+
+/* Most are of one byte. */
+static inline int read_uvarint(reader *in, Py_ssize_t *value)
+{
+    if (!has(in, 1) || in->data[in->pos] > 0x7F)
+        return read_long_uvarint(in, value);
+    *value = in->data[in->pos++];
+    return 0;
 }
 
 /* A length or a count; -1 is null. */
@@ -148,7 +161,7 @@ static PyObject *read_array(reader *in, const field *of, int flexible)
         return NULL;
     if (count < 0)
         return of->nullable ? Py_NewRef(Py_None) : NULL;
-    if (of->least <= 0 || count > (in->limit - in->pos) / of->least || (in->room -= count) < 0)
+    if (of->least <= 0 || count > COUNT_MAX || count > (in->limit - in->pos) / of->least || (in->room -= count) < 0)
         return NULL;
     PyObject *items = PyList_New(count);
     for (Py_ssize_t i = 0; items != NULL && i < count; i++) {
@@ -230,23 +243,57 @@ surprise:
     return NULL;
 }
 
+/* The bytes of a view, if they are a row: they stay where they are until they are released. */
+static int hold_bytes(PyObject *view, Py_buffer *bytes)
+{
+    if (!PyMemoryView_Check(view) || PyObject_GetBuffer(view, bytes, PyBUF_ND) < 0)
+        return -1;
+    if (bytes->ndim == 1 && bytes->itemsize == 1)
+        return 0;
+    PyBuffer_Release(bytes);
+    return -1;
+}
+
 PyObject *decode(PyObject *callable, PyObject *const *args, size_t nargs, PyObject *names)
 {
     codec *self = (codec *)callable;
-    if (PyVectorcall_NARGS(nargs) != 2 || names != NULL || !PyMemoryView_Check(args[0]))
-        return fall_back(self, args, PyVectorcall_NARGS(nargs));
-    const Py_buffer *buffer = PyMemoryView_GET_BUFFER(args[0]);
-    Py_ssize_t start = PyLong_AsSsize_t(args[1]);
-    if (buffer->ndim != 1 || buffer->itemsize != 1 || !PyBuffer_IsContiguous(buffer, 'C') || start < 0 ||
-        start > buffer->len)
-        return fall_back(self, args, 2);
-    reader in = {args[0], buffer->buf, start, buffer->len, self->number};
-    PyObject *message = read_struct(&in, self->root);
+    Py_buffer bytes;
+    if (PyVectorcall_NARGS(nargs) != 2 || names != NULL || hold_bytes(args[0], &bytes) < 0)
+        return fall_back(self, args, nargs, names);
+    reader in = {args[0], bytes.buf, PyLong_AsSsize_t(args[1]), bytes.len, self->number};
+    PyObject *message = in.pos < 0 || in.pos > in.limit ? NULL : read_struct(&in, self->root);
+    PyBuffer_Release(&bytes);
     if (message == NULL)
-        return fall_back(self, args, 2);
-    PyObject *end = PyLong_FromSsize_t(in.pos), *found = end ? PyTuple_Pack(2, message, end) : NULL;
-    Py_DECREF(message);
-    Py_XDECREF(end);
+        return fall_back(self, args, nargs, names);
+    PyObject *end = PyLong_FromSsize_t(in.pos), *found = end ? PyTuple_New(2) : NULL;
+    if (found == NULL) {
+        Py_DECREF(message);
+        Py_XDECREF(end);
+        return NULL;
+    }
+    PyTuple_SET_ITEM(found, 0, message);
+    PyTuple_SET_ITEM(found, 1, end);
+    return found;
+}
+
+static PyObject *read_usual_head(const uint8_t *at, Py_ssize_t limit, PyObject *flexible_from)
+{
+    int version = (int16_t)big_endian(at + 2, 2), length = (int16_t)big_endian(at + 8, 2);
+    Py_ssize_t body = 10 + length;
+    PyObject *found = NULL, *key = PyLong_FromLong((int16_t)big_endian(at, 2));
+    PyObject *first = key ? PyDict_GetItemWithError(flexible_from, key) : NULL;
+    PyObject *client = first && PyLong_Check(first) && length >= 0 && body <= limit
+                           ? PyUnicode_DecodeUTF8((const char *)at + 10, length, NULL)
+                           : NULL;
+    long flexible = client ? PyLong_AsLong(first) : 0;
+    if (flexible == -1 && PyErr_Occurred())
+        Py_CLEAR(client);
+    if (client != NULL && version >= flexible)
+        if (body >= limit || at[body++] != 0) /* tags */
+            Py_CLEAR(client);
+    if (client != NULL)
+        found = Py_BuildValue("(OiiNn)", key, version, (int)(int32_t)big_endian(at + 4, 4), client, body);
+    Py_XDECREF(key);
     return found;
 }
 
@@ -254,25 +301,10 @@ PyObject *decode(PyObject *callable, PyObject *const *args, size_t nargs, PyObje
  * one that is not usual. *flexible_from* has the first flexible version of each API. */
 PyObject *read_head(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 2 || !PyMemoryView_Check(args[0]) || !PyDict_CheckExact(args[1]))
-        Py_RETURN_NONE;
-    const Py_buffer *buffer = PyMemoryView_GET_BUFFER(args[0]);
-    if (buffer->ndim != 1 || buffer->itemsize != 1 || !PyBuffer_IsContiguous(buffer, 'C') || buffer->len < 10)
-        Py_RETURN_NONE;
-    const uint8_t *at = buffer->buf;
-    int version = (int16_t)big_endian(at + 2, 2), length = (int16_t)big_endian(at + 8, 2);
-    Py_ssize_t body = 10 + length;
-    PyObject *found = NULL, *key = PyLong_FromLong((int16_t)big_endian(at, 2));
-    PyObject *flexible_from = key ? PyDict_GetItemWithError(args[1], key) : NULL;
-    PyObject *client = flexible_from && length >= 0 && body <= buffer->len
-                           ? PyUnicode_DecodeUTF8((const char *)at + 10, length, NULL)
-                           : NULL;
-    if (client != NULL && version >= PyLong_AsLong(flexible_from))
-        if (body >= buffer->len || at[body++] != 0) /* tags */
-            Py_CLEAR(client);
-    if (client != NULL)
-        found = Py_BuildValue("(OiiNn)", key, version, (int)(int32_t)big_endian(at + 4, 4), client, body);
-    Py_XDECREF(key);
-    PyErr_Clear();
-    return found ? found : Py_NewRef(Py_None);
+    Py_buffer bytes;
+    if (nargs != 2 || !PyDict_CheckExact(args[1]) || hold_bytes(args[0], &bytes) < 0)
+        return may_give_up() ? Py_NewRef(Py_None) : NULL;
+    PyObject *found = bytes.len < 10 ? NULL : read_usual_head(bytes.buf, bytes.len, args[1]);
+    PyBuffer_Release(&bytes);
+    return found == NULL && may_give_up() ? Py_NewRef(Py_None) : found;
 }

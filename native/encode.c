@@ -95,10 +95,8 @@ static int write_integer(writer *out, PyObject *value, int64_t least, int64_t mo
 static int write_fixed(writer *out, PyObject *value, char kind)
 {
     switch (kind) {
-    case KIND_BOOL: {
-        int truth = PyObject_IsTrue(value);
-        return truth < 0 ? -1 : write_big_endian(out, (uint64_t)truth, 1);
-    }
+    case KIND_BOOL:
+        return PyBool_Check(value) ? write_big_endian(out, value == Py_True, 1) : -1;
     case KIND_I8:
         return write_integer(out, value, INT8_MIN, INT8_MAX, 1);
     case KIND_I16:
@@ -112,6 +110,8 @@ static int write_fixed(writer *out, PyObject *value, char kind)
     case KIND_I64:
         return write_integer(out, value, INT64_MIN, INT64_MAX, 8);
     case KIND_F64: {
+        if (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value))
+            return -1;
         double number = PyFloat_AsDouble(value);
         if (number == -1.0 && PyErr_Occurred())
             return -1;
@@ -133,10 +133,15 @@ static int write_string(writer *out, PyObject *value, int compact)
     return text == NULL || write_length(out, compact, 2, length) < 0 ? -1 : write_bytes(out, text, length);
 }
 
+static inline int is_in_memory(PyObject *value)
+{
+    return PyBytes_CheckExact(value) || PyMemoryView_Check(value) || PyByteArray_CheckExact(value);
+}
+
 static int write_blob(writer *out, PyObject *value, int compact)
 {
     Py_buffer buffer;
-    if (PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE) < 0)
+    if (!is_in_memory(value) || PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE) < 0)
         return -1;
     int done = write_length(out, compact, 4, buffer.len) < 0 ? -1 : write_bytes(out, buffer.buf, buffer.len);
     PyBuffer_Release(&buffer);
@@ -148,8 +153,6 @@ static int finish_chunk(writer *out)
 {
     if (out->chunks == NULL && (out->chunks = PyList_New(0)) == NULL)
         return -1;
-    if (out->length == 0)
-        return 0;
     PyObject *chunk = PyBytes_FromStringAndSize((const char *)out->data, out->length);
     if (chunk == NULL)
         return -1;
@@ -160,30 +163,33 @@ static int finish_chunk(writer *out)
     return done;
 }
 
+static int write_chunk(writer *out, PyObject *value, Py_ssize_t length)
+{
+    out->finished += length;
+    return finish_chunk(out) < 0 ? -1 : PyList_Append(out->chunks, value);
+}
+
 /* Record batches: what is long, and what lies in a file, travels as it is. */
 static int write_records(writer *out, PyObject *value, int compact)
 {
-    int is_bytes = PyBytes_CheckExact(value) || PyMemoryView_Check(value) || PyByteArray_CheckExact(value);
+    int is_bytes = is_in_memory(value), done = -1;
     if (!is_bytes && (PyObject *)Py_TYPE(value) != file_slice_type)
         return -1; /* several in a row */
+    Py_INCREF(value);
     Py_ssize_t length = PyObject_Size(value);
-    if (length < 0)
-        return -1;
-    if (is_bytes && length < chunk_bytes_min)
-        return write_blob(out, value, compact);
-    if (write_length(out, compact, 4, length) < 0)
-        return -1;
-    if (length == 0)
-        return 0;
-    out->finished += length;
-    return finish_chunk(out) < 0 ? -1 : PyList_Append(out->chunks, value);
+    if (is_bytes && 0 <= length && length < chunk_bytes_min)
+        done = write_blob(out, value, compact);
+    else if (length >= 0 && write_length(out, compact, 4, length) == 0)
+        done = length == 0 ? 0 : write_chunk(out, value, length);
+    Py_DECREF(value);
+    return done;
 }
 
 static int write_struct(writer *out, PyObject *message, const layout *of);
 
 static int write_element(writer *out, PyObject *value, const field *of, int compact, int nullable)
 {
-    if (value == Py_None && of->kind != KIND_BOOL) {
+    if (value == Py_None) {
         int sized = of->kind == KIND_STRING || of->kind == KIND_BYTES || of->kind == KIND_RECORDS;
         return sized && nullable ? write_length(out, compact, of->kind == KIND_STRING ? 2 : 4, -1) : -1;
     }
@@ -208,18 +214,14 @@ static int write_array(writer *out, PyObject *items, const field *of, int flexib
     if (!PyList_CheckExact(items) && !PyTuple_CheckExact(items))
         return -1;
     Py_ssize_t count = PySequence_Fast_GET_SIZE(items);
-    if (write_length(out, flexible, 4, count) < 0)
-        return -1;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (PySequence_Fast_GET_SIZE(items) != count) /* a value that runs code of its own has changed it */
-            return -1;
-        PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(items, i));
-        int done = write_element(out, item, of, flexible, 0);
-        Py_DECREF(item);
-        if (done < 0)
-            return -1;
+    int done = write_length(out, flexible, 4, count);
+    Py_INCREF(items);
+    for (Py_ssize_t i = 0; i < count && done == 0; i++) {
+        int same = PySequence_Fast_GET_SIZE(items) == count; /* or a value that runs code of its own has changed it */
+        done = same ? write_element(out, PySequence_Fast_GET_ITEM(items, i), of, flexible, 0) : -1;
     }
-    return 0;
+    Py_DECREF(items);
+    return done;
 }
 
 static int write_field(writer *out, PyObject *value, const field *of, int flexible)
@@ -234,21 +236,29 @@ static int write_field(writer *out, PyObject *value, const field *of, int flexib
     return write_element(out, value, of, flexible && of->compact, of->nullable);
 }
 
+static inline int is_list(const field *of)
+{
+    return of->initial == (PyObject *)&PyList_Type;
+}
+
 /* Is a value another one than its field's default? -1 if that is hard to say. */
 static int differs(PyObject *value, const field *of)
 {
     if (value == of->initial)
         return 0;
-    if (of->initial == (PyObject *)&PyList_Type)
-        return PyObject_IsTrue(value);
-    if (PyType_Check(of->initial))
-        return -1;
-    return PyObject_RichCompareBool(value, of->initial, Py_NE);
+    if (PyType_Check(of->initial)) /* a new one: only of lists it is known what they are equal to */
+        return is_list(of) && PyList_CheckExact(value) ? PyList_GET_SIZE(value) != 0 : -1;
+    Py_INCREF(value);
+    int found = PyObject_RichCompareBool(value, of->initial, Py_NE);
+    Py_DECREF(value);
+    return found;
 }
 
 /* Must a tagged field be sent? -1 if that is hard to say. */
 static int is_sent(PyObject *value, const field *of)
 {
+    if (is_list(of) && (PyTuple_CheckExact(value) || value == Py_None))
+        return value != Py_None && PyTuple_GET_SIZE(value) != 0;
     if (of->kind != KIND_STRUCT || of->array)
         return differs(value, of);
     if (of->nullable)
@@ -259,21 +269,25 @@ static int is_sent(PyObject *value, const field *of)
         return -1;
     const field *inner = of->inner->fields;
     Py_ssize_t count = of->inner->plain_count + of->inner->tagged_count + of->inner->absent_count;
-    for (Py_ssize_t i = 0; i < count; i++) {
+    int found = 0;
+    Py_INCREF(value);
+    for (Py_ssize_t i = 0; i < count && found == 0; i++) {
         PyObject *part = *slot_of(value, inner + i);
-        int found = part == NULL ? -1 : differs(part, inner + i);
-        if (found)
-            return found;
+        found = part == NULL ? -1 : differs(part, inner + i);
     }
-    return 0;
+    Py_DECREF(value);
+    return found;
 }
 
-static int write_tag(writer *out, PyObject *value, const field *of)
+static int write_tag(writer *out, PyObject *message, const field *of)
 {
-    if (write_uvarint(out, (uint64_t)of->tag) < 0)
+    PyObject *value = *slot_of(message, of); /* another one, perhaps, than before a value was compared */
+    if (value == NULL || write_uvarint(out, (uint64_t)of->tag) < 0)
         return -1;
-    Py_ssize_t start = out->length;
+    Py_ssize_t start = out->length, finished = out->finished;
     if (write_field(out, value, of, 1) < 0 || reserve(out, 10) < 0)
+        return -1;
+    if (out->finished != finished) /* records that travel as they are: they have taken the tag with them */
         return -1;
     uint8_t size[10];
     Py_ssize_t length = out->length - start, bytes = put_uvarint(size, (uint64_t)length);
@@ -299,8 +313,8 @@ static int write_tags(writer *out, PyObject *message, const layout *of)
     }
     if (write_uvarint(out, count) < 0)
         return -1;
-    for (Py_ssize_t i = 0; sent >> i && i < of->tagged_count; i++)
-        if (sent >> i & 1 && write_tag(out, *slot_of(message, tagged + i), tagged + i) < 0)
+    for (Py_ssize_t i = 0; i < of->tagged_count && sent >> i; i++)
+        if (sent >> i & 1 && write_tag(out, message, tagged + i) < 0)
             return -1;
     return 0;
 }
@@ -309,12 +323,16 @@ static int write_struct(writer *out, PyObject *message, const layout *of)
 {
     if (Py_TYPE(message) != of->cls)
         return -1;
-    for (const field *next = of->fields, *end = next + of->plain_count; next < end; next++) {
+    int done = 0;
+    Py_INCREF(message);
+    for (const field *next = of->fields, *end = next + of->plain_count; next < end && done == 0; next++) {
         PyObject *value = *slot_of(message, next);
-        if (value == NULL || write_field(out, value, next, of->flexible) < 0)
-            return -1;
+        done = value == NULL ? -1 : write_field(out, value, next, of->flexible);
     }
-    return of->flexible ? write_tags(out, message, of) : 0;
+    if (done == 0 && of->flexible)
+        done = write_tags(out, message, of);
+    Py_DECREF(message);
+    return done;
 }
 
 /* The size of the frame, its correlation id and, in a flexible version, a header without tags. */
@@ -341,7 +359,7 @@ PyObject *encode(PyObject *callable, PyObject *const *args, size_t nargs, PyObje
     codec *self = (codec *)callable;
     int has_head = self->number > 0;
     if (PyVectorcall_NARGS(nargs) != 1 + has_head || names != NULL)
-        return fall_back(self, args, PyVectorcall_NARGS(nargs));
+        return fall_back(self, args, nargs, names);
     writer out;
     out.data = out.room;
     out.length = out.finished = 0;
@@ -359,5 +377,5 @@ PyObject *encode(PyObject *callable, PyObject *const *args, size_t nargs, PyObje
     if (done == 0)
         return out.chunks;
     Py_XDECREF(out.chunks);
-    return fall_back(self, args, 1 + has_head);
+    return fall_back(self, args, nargs, names);
 }

@@ -26,6 +26,10 @@ static int read_field(field *made, PyTypeObject *cls, PyObject *described)
     if (!PyArg_ParseTuple(described, "UCbbblnOO", &name, &kind, &made->array, &made->nullable, &made->compact,
                           &made->tag, &made->least, &initial, &inner))
         return -1;
+    if (kind == 0 || kind > 127 || !strchr("?bhiqHIdUsyr{", kind) || (kind == KIND_STRUCT) != (inner != Py_None)) {
+        PyErr_Format(PyExc_ValueError, "%U is of no known kind", name);
+        return -1;
+    }
     made->kind = (char)kind;
     made->initial = Py_NewRef(initial);
     made->name = Py_NewRef(name);
@@ -33,7 +37,8 @@ static int read_field(field *made, PyTypeObject *cls, PyObject *described)
     PyObject *member = PyObject_GetAttr((PyObject *)cls, made->name);
     if (member == NULL)
         return -1;
-    if (!Py_IS_TYPE(member, &PyMemberDescr_Type) || ((PyMemberDescrObject *)member)->d_member->type != T_OBJECT_EX) {
+    if (!Py_IS_TYPE(member, &PyMemberDescr_Type) || !PyType_IsSubtype(cls, PyDescr_TYPE(member)) ||
+        ((PyMemberDescrObject *)member)->d_member->type != T_OBJECT_EX) {
         Py_DECREF(member);
         PyErr_Format(PyExc_TypeError, "%U is not a slot", made->name);
         return -1;

@@ -2,11 +2,25 @@
 
 #include "native.h"
 
-/* What is not usual is the generated function's. */
-PyObject *fall_back(codec *self, PyObject *const *args, size_t count)
+/* May somebody else be asked? If there is no exception, or one that speaks of values, which is forgotten. All others
+ * are the caller's: an interruption that came while a value ran code of its own, for one. */
+int may_give_up(void)
 {
-    PyErr_Clear();
-    return PyObject_Vectorcall(self->fallback, args, count, NULL);
+    PyObject *const kinds[] = {PyExc_AttributeError, PyExc_BufferError, PyExc_MemoryError,
+                               PyExc_OverflowError,  PyExc_TypeError,   PyExc_ValueError};
+    PyObject *raised = PyErr_Occurred();
+    for (size_t i = 0; raised != NULL && i < sizeof kinds / sizeof *kinds; i++)
+        if (PyErr_GivenExceptionMatches(raised, kinds[i])) {
+            PyErr_Clear();
+            return 1;
+        }
+    return raised == NULL;
+}
+
+/* What is not usual is the generated function's. */
+PyObject *fall_back(codec *self, PyObject *const *args, size_t nargs, PyObject *names)
+{
+    return may_give_up() ? PyObject_Vectorcall(self->fallback, args, nargs, names) : NULL;
 }
 
 /* make(field=value, ...) -> message: the class itself, called without a dict and without an interpreter. */
@@ -32,14 +46,21 @@ static PyObject *make(PyObject *callable, PyObject *const *args, size_t nargs, P
     return message;
 surprise:
     Py_XDECREF(message);
-    PyErr_Clear();
-    return PyObject_Vectorcall(self->fallback, args, nargs, names);
+    return fall_back(self, args, nargs, names);
 }
 
-static PyObject *codec_new(PyTypeObject *type, PyObject *args, vectorcallfunc call)
+static PyObject *codec_new(PyTypeObject *type, PyObject *args, PyObject *names, vectorcallfunc call)
 {
     PyObject *described, *fallback;
     Py_ssize_t number = 0;
+    if (!is_set_up()) {
+        PyErr_SetString(PyExc_RuntimeError, "set_up comes first");
+        return NULL;
+    }
+    if (names != NULL && PyDict_GET_SIZE(names) > 0) {
+        PyErr_Format(PyExc_TypeError, "%s takes no keyword arguments", type->tp_name);
+        return NULL;
+    }
     if (!PyArg_ParseTuple(args, "OO|n", &described, &fallback, &number))
         return NULL;
     layout *root = read_layout(described);
@@ -57,19 +78,19 @@ static PyObject *codec_new(PyTypeObject *type, PyObject *args, vectorcallfunc ca
     return (PyObject *)self;
 }
 
-static PyObject *decoder_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(names))
+static PyObject *decoder_new(PyTypeObject *type, PyObject *args, PyObject *names)
 {
-    return codec_new(type, args, decode);
+    return codec_new(type, args, names, decode);
 }
 
-static PyObject *encoder_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(names))
+static PyObject *encoder_new(PyTypeObject *type, PyObject *args, PyObject *names)
 {
-    return codec_new(type, args, encode);
+    return codec_new(type, args, names, encode);
 }
 
-static PyObject *maker_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(names))
+static PyObject *maker_new(PyTypeObject *type, PyObject *args, PyObject *names)
 {
-    return codec_new(type, args, make);
+    return codec_new(type, args, names, make);
 }
 
 static void codec_free(PyObject *object)
@@ -108,20 +129,34 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/* What is remembered here is the whole process's, and objects belong to one interpreter: others have the generated
+ * functions, as if this module were not there. */
+static int fill(PyObject *module)
+{
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_ModuleNotFoundError, "the native codec serves the main interpreter alone");
+        return -1;
+    }
+    PyTypeObject *const types[] = {&decoder_type, &encoder_type, &maker_type};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (PyModule_AddType(module, types[i]) < 0)
+            return -1;
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, fill},
+#ifdef Py_mod_multiple_interpreters /* or Python itself refuses some of them, with another error */
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, .m_name = "_native", .m_size = -1, .m_methods = functions,
+    PyModuleDef_HEAD_INIT, .m_name = "_native", .m_methods = functions, .m_slots = slots,
 };
 
 PyMODINIT_FUNC PyInit__native(void)
 {
-    if (PyType_Ready(&decoder_type) < 0 || PyType_Ready(&encoder_type) < 0 || PyType_Ready(&maker_type) < 0)
-        return NULL;
-    PyObject *module = PyModule_Create(&definition);
-    if (module == NULL || PyModule_AddObjectRef(module, "Decoder", (PyObject *)&decoder_type) < 0 ||
-        PyModule_AddObjectRef(module, "Encoder", (PyObject *)&encoder_type) < 0 ||
-        PyModule_AddObjectRef(module, "Maker", (PyObject *)&maker_type) < 0) {
-        Py_XDECREF(module);
-        return NULL;
-    }
-    return module;
+    return PyModuleDef_Init(&definition);
 }

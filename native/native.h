@@ -8,6 +8,10 @@
  * that nobody knows, a number that does not fit) it lets go of what it has made and asks the generated function, which
  * either can do it or knows which error to raise. So nothing here raises an error of its own, and what is refused here
  * is not refused for good. A function that returns NULL or -1 has met a surprise; an exception may be set, or not.
+ *
+ * Values may run code of their own (a topic id that is compared, the length of a slice of a file), and that code may
+ * change the message, or be interrupted. So a value that runs code, and each list and message around it, is held until
+ * that is over; and an exception that does not speak of values is not forgotten.
  */
 
 #ifndef CORDWOOD_NATIVE_H
@@ -69,6 +73,7 @@ PyObject *initial_of(const field *of);
 
 /* uuids.c */
 int set_up_uuids(PyObject *make_uuid);
+int is_set_up(void);
 PyObject *uuid_of(const uint8_t *raw);
 int bytes_of_uuid(PyObject *uuid, uint8_t *raw);
 
@@ -81,6 +86,7 @@ PyObject *encode(PyObject *callable, PyObject *const *args, size_t nargs, PyObje
 void set_up_records(PyObject *file_slice, Py_ssize_t chunk_bytes_min);
 
 /* module.c */
-PyObject *fall_back(codec *self, PyObject *const *args, size_t count);
+int may_give_up(void);
+PyObject *fall_back(codec *self, PyObject *const *args, size_t nargs, PyObject *names);
 
 #endif

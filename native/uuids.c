@@ -26,19 +26,20 @@ PyObject *uuid_of(const uint8_t *raw)
         return Py_NewRef(known->uuid);
     PyObject *bytes = PyBytes_FromStringAndSize((const char *)raw, 16);
     PyObject *made = bytes ? PyObject_CallOneArg(make_uuid, bytes) : NULL;
+    if (made != NULL) /* the bytes of the frame may have changed meanwhile, these have not */
+        remember(known, (const uint8_t *)PyBytes_AS_STRING(bytes), made);
     Py_XDECREF(bytes);
-    if (made != NULL)
-        remember(known, raw, made);
     return made;
 }
 
 int bytes_of_uuid(PyObject *uuid, uint8_t *raw)
 {
     known_uuid *known = &by_object[((uintptr_t)uuid >> 4) % UUIDS];
-    if (known->uuid == uuid) {
+    if (known->uuid != NULL && known->uuid == uuid) {
         memcpy(raw, known->raw, 16);
         return 0;
     }
+    Py_INCREF(uuid);
     PyObject *number = PyObject_GetAttr(uuid, int_name);
     PyObject *bytes = number ? PyObject_CallMethodObjArgs(number, to_bytes_name, sixteen, big_name, NULL) : NULL;
     int done = bytes && PyBytes_Check(bytes) && PyBytes_GET_SIZE(bytes) == 16 ? 0 : -1;
@@ -48,16 +49,24 @@ int bytes_of_uuid(PyObject *uuid, uint8_t *raw)
     }
     Py_XDECREF(bytes);
     Py_XDECREF(number);
+    Py_DECREF(uuid);
     return done;
 }
 
 /* make(bytes) -> UUID is what makes those that are not remembered. */
 int set_up_uuids(PyObject *make)
 {
-    Py_XSETREF(make_uuid, Py_NewRef(make));
     Py_XSETREF(int_name, PyUnicode_InternFromString("int"));
     Py_XSETREF(to_bytes_name, PyUnicode_InternFromString("to_bytes"));
     Py_XSETREF(big_name, PyUnicode_InternFromString("big"));
     Py_XSETREF(sixteen, PyLong_FromLong(16));
-    return int_name && to_bytes_name && big_name && sixteen ? 0 : -1;
+    if (!int_name || !to_bytes_name || !big_name || !sixteen)
+        return -1;
+    Py_XSETREF(make_uuid, Py_NewRef(make));
+    return 0;
+}
+
+int is_set_up(void)
+{
+    return make_uuid != NULL;
 }

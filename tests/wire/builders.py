@@ -1,15 +1,30 @@
 """Messages of every kind, made from their declarations."""
 
 from functools import cache
+from types import ModuleType
 from uuid import UUID
 
 from hypothesis import strategies as st
 
+from cordwood.group import stored, stored_offsets
+from cordwood.wire.messages import consumer_protocol, headers
 from cordwood.wire.registry import APIS
-from cordwood.wire.types import BYTES, RECORDS, STRING, UUID_BYTES, FieldSpec, MessageSpec, Scalar, spec_of
+from cordwood.wire.types import BYTES, RECORDS, STRING, UUID_BYTES, FieldSpec, MessageSpec, Scalar, span, spec_of
 
-# Requests and responses of all APIs, then what belongs to none.
+# Requests and responses of all APIs.
 MESSAGES: list[type] = [cls for api in APIS.values() for cls in (api.request, api.response)]
+
+
+def _declared(module: ModuleType) -> list[type]:
+    """The messages that a module declares: structs inside of others say nothing of versions."""
+    found = (cls for cls in vars(module).values() if isinstance(getattr(cls, "__wire__", None), MessageSpec))
+    return [cls for cls in found if cls.__module__ == module.__name__ and spec_of(cls).versions != span("0+")]
+
+
+# What belongs to no API: headers, what consumers tell each other, what groups are stored as.
+OTHERS: list[type] = [
+    cls for module in (headers, consumer_protocol, stored, stored_offsets) for cls in _declared(module)
+]
 
 _RANGES = {"b": (-128, 127), "h": (-(2**15), 2**15 - 1), "i": (-(2**31), 2**31 - 1), "q": (-(2**63), 2**63 - 1)}
 _RANGES |= {"H": (0, 2**16 - 1), "I": (0, 2**32 - 1)}

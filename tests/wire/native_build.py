@@ -7,16 +7,20 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from functools import cache
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
+from typing import Any, NoReturn
 
 import pytest
 
-from cordwood.ports import FileSlice
+from cordwood.ports import Chunk, FileSlice
 from cordwood.wire import runtime
+from cordwood.wire.layout import layout
+from cordwood.wire.types import spec_of
 
 NAME = "cordwood.wire._native"
 SOURCE = Path(__file__).resolve().parents[2] / "native"
@@ -27,13 +31,38 @@ BUILT = SOURCE.parent / ".cache/native"
 def native() -> ModuleType:
     if NAME in sys.modules:  # the package has imported it
         return sys.modules[NAME]
-    loader = ExtensionFileLoader(NAME, str(_built()))
+    loader = ExtensionFileLoader(NAME, str(native_file()))
     spec = spec_from_loader(loader.name, loader)
     assert spec is not None
     module = module_from_spec(spec)
     loader.exec_module(module)
-    module.set_up(runtime.make_uuid, FileSlice, runtime.CHUNK_BYTES_MIN)
+    set_up(module)
     return module
+
+
+def set_up(module: ModuleType) -> None:
+    """As the package does it."""
+    module.set_up(runtime.make_uuid, FileSlice, runtime.CHUNK_BYTES_MIN)
+
+
+def left_alone(*_: object) -> NoReturn:
+    raise AssertionError("this was left to the generated function")
+
+
+def decoder(cls: type, version: int, otherwise: Callable[..., Any] = left_alone) -> Callable[..., tuple[Any, int]]:
+    found: Callable[..., tuple[Any, int]] = native().Decoder(layout(spec_of(cls), version), otherwise, 100_000)
+    return found
+
+
+def encoder(cls: type, version: int, otherwise: Callable[..., Any] = left_alone) -> Callable[[Any], list[Chunk]]:
+    found: Callable[[Any], list[Chunk]] = native().Encoder(layout(spec_of(cls), version), otherwise)
+    return found
+
+
+def native_file() -> Path:
+    if NAME in sys.modules:
+        return Path(str(sys.modules[NAME].__file__))
+    return _built()
 
 
 def _built() -> Path:

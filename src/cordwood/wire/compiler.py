@@ -21,8 +21,8 @@ from .source import Source
 from .types import MessageSpec, generated_maker, spec_of
 
 try:
-    from . import _native as native
-except ImportError:  # the sources as they are: see setup.py
+    import cordwood.wire._native as native
+except ModuleNotFoundError:  # the sources as they are (see setup.py), or an interpreter that is not the process's first
     native = None  # type: ignore[assignment]
 else:
     native.set_up(runtime.make_uuid, FileSlice, runtime.CHUNK_BYTES_MIN)

@@ -51,8 +51,11 @@ def encoder_source(spec: MessageSpec, version: int) -> Source:
 
 
 def _has_records(spec: MessageSpec, version: int) -> bool:
-    kinds = (field.type for field in spec.present(version))
-    return any(kind is RECORDS or (isinstance(kind, MessageSpec) and _has_records(kind, version)) for kind in kinds)
+    return any(_are_records(field.type, version) for field in spec.present(version))
+
+
+def _are_records(kind: Scalar | MessageSpec, version: int) -> bool:
+    return _has_records(kind, version) if isinstance(kind, MessageSpec) else kind is RECORDS
 
 
 class _Writer:
@@ -202,7 +205,7 @@ class _Writer:
 
     def tag(self, number: int, field: FieldSpec, value: str, count: str) -> None:
         """One tagged field: tag, length, value."""
-        assert field.type is not RECORDS, f"{field.name}: records can not be measured inside a tag"
+        assert not _are_records(field.type, self.version), f"{field.name}: records can not be measured inside a tag"
         outer, inner = self.out.local("section"), self.out.local("inner")
         self.out.line(f"{outer} = section; {inner} = []; w = {inner}.append")
         self.field(field, value)
