@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
 
@@ -114,6 +115,39 @@ def test_a_whole_number_beyond_doubles_is_infinite_on_both_roads() -> None:
 def test_a_number_of_many_digits_in_its_column_is_a_bad_record(schema: str, wanted: str) -> None:
     reason = f"the field i should be {wanted}, and is {MANY_DIGITS[:60].decode()}…"
     assert json_decoded(schema, b'{"i":%s}' % MANY_DIGITS) == (None, reason)
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "expected"),
+    [
+        ("DECIMAL(38,2)", b"12345678901234567.89", Decimal("12345678901234567.89")),
+        ("DECIMAL(38,18)", b"-0.123456789012345678", Decimal("-0.123456789012345678")),
+        ("DECIMAL(38,0)", b"1.2345678901234567890123e22", Decimal(12345678901234567890123)),
+        ("DECIMAL(6,2)", b"1.5000", Decimal("1.50")),
+        ("DECIMAL(6,2)", b"0e-999999999", Decimal(0)),
+        ("DECIMAL(6,2)", b"9999.99", Decimal("9999.99")),
+        ("DOUBLE", b"12345678901234567.89", 12345678901234567.89),
+        ("FLOAT", b"1.10", 1.100000023841858),
+        ("DOUBLE", b"-1e999", float("-inf")),
+        ("STRING", b"1.10", "1.10"),
+        ("STRING", b"1E2", "1E2"),
+        ("STRING", b"1e999", "1e999"),
+        ("STRING", b'{"x":[1.10,-2.0e3,"y",null,{}]}', '{"x":[1.10,-2.0e3,"y",null,{}]}'),
+    ],
+)
+def test_a_number_is_what_is_written(kind: str, number: bytes, expected: object) -> None:
+    """Spark's JSON source has it so: decimals are exact, and a number that becomes text is the text that it was."""
+    assert json_decoded(f"i {kind}", b'{"i":%s}' % number) == ({"i": expected}, None)
+
+
+@pytest.mark.parametrize(
+    "number",
+    b'1e30 1e-9 123456789.5 1e999999999 1e-999999999 "1e-999999999" 1e9999999999999999999 NaN "NaN" -Infinity'.split(),
+)
+def test_a_number_that_is_too_large_or_too_fine_for_a_decimal_is_a_bad_record(number: bytes) -> None:
+    wanted = "a number of at most 10 digits, 2 of them after the point"
+    reason = f"the field i should be {wanted}, and is {number.decode()}"
+    assert json_decoded("i DECIMAL(10,2)", b'{"i":%s}' % number) == (None, reason)
 
 
 @pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_NTZ", "DATE"])

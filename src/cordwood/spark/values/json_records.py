@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import partial
 from typing import Final
 
@@ -32,8 +32,9 @@ _QUESTION_MARK: Final = r"\u003f"
 
 
 @dataclass(frozen=True, slots=True)
-class HugeNumber:
-    """A whole number of so many digits that Python does not read it."""
+class Number:
+    """A number as it is written: one that is not whole, since a float may be another one, or one of so many digits that
+    Python does not read it."""
 
     text: str
 
@@ -63,18 +64,18 @@ def loads(record: bytes) -> object:
 
 def _loads(text: str) -> object:
     try:
-        return json.loads(text, object_pairs_hook=_marked)
+        return json.loads(text, object_pairs_hook=_marked, parse_float=Number)
     except json.JSONDecodeError:
         raise
     except ValueError:  # Python's limit for the digits of a number
-        return json.loads(text, object_pairs_hook=_marked, parse_int=_whole_number)
+        return json.loads(text, object_pairs_hook=_marked, parse_float=Number, parse_int=_whole_number)
 
 
 def _whole_number(text: str) -> object:
     try:
         return int(text)
     except ValueError:
-        return HugeNumber(text)
+        return Number(text)
 
 
 def _whole_characters(text: str) -> str:
@@ -94,7 +95,7 @@ def dumps(value: object) -> str:
 
 def _dumps(value: object) -> str:
     match value:
-        case HugeNumber():
+        case Number():
             return value.text
         case Twins():
             raise BadValue("a field is there twice")
@@ -128,7 +129,7 @@ def converter(kind: pa.DataType) -> Convert:
     if pa.types.is_floating(kind):
         return _number
     if pa.types.is_decimal(kind):
-        return partial(_decimal, kind)
+        return _decimals(kind)
     if pa.types.is_timestamp(kind):
         return partial(_timestamp, kind.tz is not None)
     return _PLAIN[kind]
@@ -183,7 +184,7 @@ def _integer(bits: int, value: object, path: str) -> object:
 def _number(value: object, path: str) -> object:
     if value is None:
         return None
-    if isinstance(value, HugeNumber):
+    if isinstance(value, Number):
         return float(value.text)
     if type(value) not in (int, float):
         raise _mismatch(value, "a number", path)
@@ -193,17 +194,27 @@ def _number(value: object, path: str) -> object:
         return float(str(value))  # infinite, as of text
 
 
-def _decimal(kind: pa.DataType, value: object, path: str) -> object:
+def _decimals(kind: pa.DataType) -> Convert:
+    """Python looks whether a number fits: Arrow does not survive some exponents."""
+    exact = Context(prec=kind.precision, traps=[InvalidOperation, Inexact])
+    return partial(_decimal, Decimal(1).scaleb(-kind.scale), exact)
+
+
+def _decimal(unit: Decimal, exact: Context, value: object, path: str) -> object:
     if value is None:
         return None
-    wanted = f"a number of at most {kind.precision} digits, {kind.scale} of them after the point"
-    if type(value) not in (int, float, str, HugeNumber):
+    scale = -unit.adjusted()
+    wanted = f"a number of at most {exact.prec} digits, {scale} of them after the point"
+    if type(value) not in (int, str, Number):
         raise _mismatch(value, wanted, path)
-    text = value.text if isinstance(value, HugeNumber) else str(value)
+    text = value.text if isinstance(value, Number) else str(value)
     try:
-        return pa.scalar(Decimal(text), kind).as_py()
-    except (InvalidOperation, pa.ArrowInvalid):
+        found = Decimal(text).quantize(unit, context=exact)
+    except (InvalidOperation, Inexact):
         raise _mismatch(value, wanted, path) from None
+    if not found.is_finite():
+        raise _mismatch(value, wanted, path)
+    return found
 
 
 def _boolean(value: object, path: str) -> object:
@@ -213,7 +224,7 @@ def _boolean(value: object, path: str) -> object:
 
 
 def _string(value: object, path: str) -> object:
-    """Text; of anything else its JSON, as Spark does."""
+    """Text; of anything else its JSON, as Spark does, with numbers as they are written."""
     if value is None or isinstance(value, str):
         return value
     if value is TWINS:
