@@ -120,6 +120,18 @@ class ValueDecoder:
             return columns
         return Columns((*columns.names, *(name for name in _ORIGIN if name not in columns.names)))
 
+    def prepare(self, columns: Columns, settings: RawSettings) -> None:
+        """On the driver, before the first task of a query that wants these columns: see that it can be done.
+
+        Raises:
+            ConfigError: there is nowhere to leave bad records.
+        """
+        topic = self.settings.dead_letter_topic
+        if topic is not None and {"key", "value"} & set(columns.names):
+            from .dead_letter_topic import prepare
+
+            prepare(settings, topic)
+
     def decode(self, data: pa.Array) -> tuple[pa.Array, pa.Array | None]:
         """Bytes to values; with them the reasons of those that are null for one, or None if there are none."""
         if self._format is None:
