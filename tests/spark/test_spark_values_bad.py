@@ -1,6 +1,7 @@
 """No record is so odd that it stops a query: it has the value that Spark would read, or a reason."""
 
 import json
+import pickle
 import random
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -187,6 +188,36 @@ def test_the_first_and_the_last_time_are_read() -> None:
 def test_twins_are_bad_where_they_are_read(schema: str, record: bytes, expected: object) -> None:
     """Arrow does not see others, and one record must not be judged by its neighbours."""
     assert json_decoded(schema, record) == expected
+
+
+STRICT = "id BIGINT NOT NULL, o STRUCT<x: INT NOT NULL, `y y`: INT>, l ARRAY<STRUCT<z: DATE NOT NULL>>"
+
+
+@pytest.mark.parametrize(
+    ("record", "field"),
+    [
+        (b"{}", "id"),
+        (b'{"id":null}', "id"),
+        (b'{"id":2,"o":{"y y":1}}', "o.x"),
+        (b'{"id":2,"l":[{"z":"2026-01-31"},null,{"z":null}]}', "l[2].z"),
+        (b'{"id":2,"o":null,"l":[null]}', None),
+        (b'{"id":2,"o":{"x":1},"l":[]}', None),
+        (b"null", None),
+    ],
+)
+@pytest.mark.parametrize("schema", [STRICT, STRICT + ", m MAP<STRING, STRUCT<x: INT NOT NULL>>"])
+def test_a_field_without_a_value_is_a_bad_record_if_the_schema_says_not_null(
+    schema: str, record: bytes, field: str | None
+) -> None:
+    """Both for the fast road, and for a schema that has none."""
+    made = decoder({"valueFormat": "json", "valueSchema": schema})
+    assert made.value_type == ddl.parse(schema.replace(" NOT NULL", ""))
+    made = pickle.loads(pickle.dumps(made))
+    values, errors = made.decode(pa.array([b'{"id":1}'] * 20 + [record] + [b'{"id":1}'] * 20))
+    expected = None if field is None else f"the field {field} is null, and the schema says NOT NULL"
+    found = pa.nulls(41) if errors is None else errors
+    assert found.to_pylist() == [*[None] * 20, expected, *[None] * 20]
+    assert values.null_count == (field is not None or record == b"null")
 
 
 @pytest.mark.parametrize("depth", [1500, 50_000])

@@ -187,7 +187,8 @@ def _format(settings: ValueSettings, value_type: pa.DataType) -> Format:
         case "json":
             from .json_values import Json
 
-            made: Format = Json(value_type)
+            strict = None if settings.schema is None else ddl.parse_strict(settings.schema, option="valueSchema")
+            made: Format = Json(value_type, strict)
         case "avro":
             from .avro_values import Avro
 

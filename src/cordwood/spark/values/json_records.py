@@ -117,9 +117,9 @@ def _marked(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def converter(kind: pa.DataType) -> Convert:
-    """What makes values of a type of what JSON gave."""
+    """What makes values of a type of what JSON gave. A field that is not nullable must be there."""
     if pa.types.is_struct(kind):
-        return partial(_struct, [(field.name, converter(field.type)) for field in kind])
+        return partial(_struct, [(field.name, _of_field(field)) for field in kind])
     if pa.types.is_map(kind):
         return partial(_map, converter(kind.item_type), kind)
     if pa.types.is_list(kind):
@@ -133,6 +133,17 @@ def converter(kind: pa.DataType) -> Convert:
     if pa.types.is_timestamp(kind):
         return partial(_timestamp, kind.tz is not None)
     return _PLAIN[kind]
+
+
+def _of_field(field: pa.Field) -> Convert:
+    convert = converter(field.type)
+    return convert if field.nullable else partial(_required, convert)
+
+
+def _required(convert: Convert, value: object, path: str) -> object:
+    if value is None:
+        raise BadValue(f"the field {path} is null, and the schema says NOT NULL")
+    return convert(value, path)
 
 
 def _mismatch(value: object, wanted: str, path: str) -> BadValue:
