@@ -151,6 +151,37 @@ def test_a_number_that_is_too_large_or_too_fine_for_a_decimal_is_a_bad_record(nu
     assert json_decoded("i DECIMAL(10,2)", b'{"i":%s}' % number) == (None, reason)
 
 
+@pytest.mark.parametrize(
+    ("zone", "text", "expected"),
+    [
+        ("UTC", "2026-07-31T12:00:00", "2026-07-31T12:00:00Z"),
+        ("Europe/Berlin", "2026-07-31T12:00:00", "2026-07-31T10:00:00Z"),
+        ("Europe/Berlin", "2026-01-31T12:00:00", "2026-01-31T11:00:00Z"),
+        ("Europe/Berlin", "2026-01-31", "2026-01-30T23:00:00Z"),
+        ("Europe/Berlin", "2026-03-29T02:30:00", "2026-03-29T01:30:00Z"),
+        ("Europe/Berlin", "2026-10-25T02:30:00", "2026-10-25T00:30:00Z"),
+        ("Europe/Berlin", "2026-07-31T12:00:00-05:00", "2026-07-31T17:00:00Z"),
+        ("+05:30", "2026-07-31T12:00:00", "2026-07-31T06:30:00Z"),
+    ],
+)
+def test_a_time_without_a_zone_is_that_of_the_option(zone: str, text: str, expected: str) -> None:
+    """As Spark's JSON source has it, also in the hour that a summer's begin leaves out, or its end repeats."""
+    made = decoder({"valueFormat": "json", "valueSchema": "t TIMESTAMP, n TIMESTAMP_NTZ", "timeZone": zone})
+    made = pickle.loads(pickle.dumps(made))
+    values, errors = made.decode(pa.array([b'{"t":"%s","n":"2026-07-31T12:00:00"}' % text.encode()] * 20))
+    assert errors is None
+    found = {"t": datetime.fromisoformat(expected), "n": datetime(2026, 7, 31, 12)}
+    assert values.to_pylist() == [found] * 20
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berln", "America", "", "../etc/passwd", "+5"])
+def test_a_zone_that_is_none_is_an_error_of_its_option(zone: str) -> None:
+    with pytest.raises(ConfigError, match="timeZone is"):
+        make({"valueFormat": "json", "valueSchema": "t TIMESTAMP", "timeZone": zone})
+    with pytest.raises(ConfigError, match="timeZone is for the format json"):
+        make({"valueFormat": "string", "timeZone": "UTC"})
+
+
 @pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_NTZ", "DATE"])
 @pytest.mark.parametrize("text", ["9999-12-31T23:59:59-01:00", "0001-01-01T00:00:00+14:00", "0000-12-31"])
 def test_times_beyond_the_years_that_spark_has_are_bad_records(kind: str, text: str) -> None:

@@ -19,6 +19,7 @@ from . import ddl
 from .formats import Decoded, Format
 from .settings import ValueSettings
 from .text_values import Raw, Text
+from .times import zone_of
 
 if TYPE_CHECKING:
     from .dead_letters import DeadLetters
@@ -50,6 +51,7 @@ def make(
         ConfigError: the options do not fit together, or a schema can not be read.
     """
     settings = ValueSettings.of(options)
+    zone_of(settings.time_zone)
     if not settings.can_fail:
         return None
     if settings.value_format == "avro":
@@ -188,7 +190,7 @@ def _format(settings: ValueSettings, value_type: pa.DataType) -> Format:
             from .json_values import Json
 
             strict = None if settings.schema is None else ddl.parse_strict(settings.schema, option="valueSchema")
-            made: Format = Json(value_type, strict)
+            made: Format = Json(value_type, strict, zone_of(settings.time_zone))
         case "avro":
             from .avro_values import Avro
 

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import partial
 from typing import Final
@@ -116,14 +116,15 @@ def _marked(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return made
 
 
-def converter(kind: pa.DataType) -> Convert:
-    """What makes values of a type of what JSON gave. A field that is not nullable must be there."""
+def converter(kind: pa.DataType, zone: tzinfo = UTC) -> Convert:
+    """What makes values of a type of what JSON gave. A field that is not nullable must be there; a time that is written
+    without a zone is in *zone*."""
     if pa.types.is_struct(kind):
-        return partial(_struct, [(field.name, _of_field(field)) for field in kind])
+        return partial(_struct, [(field.name, _of_field(field, zone)) for field in kind])
     if pa.types.is_map(kind):
-        return partial(_map, converter(kind.item_type), kind)
+        return partial(_map, converter(kind.item_type, zone), kind)
     if pa.types.is_list(kind):
-        return partial(_list, converter(kind.value_type))
+        return partial(_list, converter(kind.value_type, zone))
     if kind in _INTEGERS:
         return partial(_integer, _INTEGERS[kind])
     if pa.types.is_floating(kind):
@@ -131,12 +132,12 @@ def converter(kind: pa.DataType) -> Convert:
     if pa.types.is_decimal(kind):
         return _decimals(kind)
     if pa.types.is_timestamp(kind):
-        return partial(_timestamp, kind.tz is not None)
+        return partial(_timestamp, None if kind.tz is None else zone)
     return _PLAIN[kind]
 
 
-def _of_field(field: pa.Field) -> Convert:
-    convert = converter(field.type)
+def _of_field(field: pa.Field, zone: tzinfo) -> Convert:
+    convert = converter(field.type, zone)
     return convert if field.nullable else partial(_required, convert)
 
 
@@ -261,15 +262,16 @@ def _date(value: object, path: str) -> object:
         raise _mismatch(value, "a date, such as 2026-01-31", path) from None
 
 
-def _timestamp(with_zone: bool, value: object, path: str) -> object:
+def _timestamp(zone: tzinfo | None, value: object, path: str) -> object:
+    """Without a zone it is a time on the wall."""
     if value is None:
         return None
     try:
         found = datetime.fromisoformat(value)  # type: ignore[arg-type]
-        found = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+        found = (found if found.tzinfo else found.replace(tzinfo=zone or UTC)).astimezone(UTC)
     except (TypeError, ValueError, OverflowError):  # the last one: within the years 1 to 9999 only where it is written
         raise _mismatch(value, "a time, such as 2026-01-31T12:00:00Z", path) from None
-    return found if with_zone else found.replace(tzinfo=None)
+    return found.replace(tzinfo=None) if zone is None else found
 
 
 _PLAIN: Final[dict[pa.DataType, Convert]] = {

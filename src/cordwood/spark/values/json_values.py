@@ -6,6 +6,7 @@ one; and if there are as many rows as records, then each record is one row.
 """
 
 import re
+from datetime import UTC, tzinfo
 from typing import Final
 
 import numpy as np
@@ -34,15 +35,16 @@ _STAND_IN: Final = {pa.date32(): pa.string()}
 class Json:
     """Values of one type. ``check`` is by comparison: the tests hold both roads against each other.
 
-    *strict* is the same type, with those fields not nullable that each record must have.
+    *strict* is the same type, with those fields not nullable that each record must have. *zone* is that of times that
+    are written without one. Arrow knows no other than UTC, and does not say which ones are written so.
     """
 
-    def __init__(self, kind: pa.DataType, strict: pa.DataType | None = None) -> None:
+    def __init__(self, kind: pa.DataType, strict: pa.DataType | None = None, zone: tzinfo = UTC) -> None:
         self.type = kind
         self._strict = strict if strict is not None and _has_required(strict) else None
-        self._convert = converter(kind if strict is None else strict)
-        self._read_as = _read_as(kind)
+        self._convert = converter(kind if strict is None else strict, zone)
         self._has_times = has_times(kind)
+        self._read_as = _read_as(kind) if zone is UTC or not self._has_times else None
 
     def decode(self, data: pa.Array) -> Decoded:
         present = data.drop_null() if data.null_count else data
