@@ -28,6 +28,7 @@ KEY_BYTES: Final = "cordwood.key.bytes"
 _BATCH_BYTES_MAX: Final = 1_048_588
 """Kafka's default, for a topic whose settings we may not see."""
 _ORIGIN_HEADERS: Final = 4
+"""So many say where a record was, and why."""
 
 
 class DeadLetters:
