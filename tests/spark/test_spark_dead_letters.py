@@ -1,17 +1,23 @@
 """Dead letters: a record goes to its topic as it was, and is never read from there by the query that sent it."""
 
+import random
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from cordwood.client.raw import RawSettings
-from cordwood.errors import ConfigError
+from cordwood.client.raw import RawClient, RawSettings, RequestRefused
+from cordwood.errors import ConfigError, Error
 from cordwood.spark.arrow_schema import HEADERS_TYPE
+from cordwood.spark.outlet import Outlet
 from cordwood.spark.schema import Columns
+from cordwood.spark.sink_options import SinkOptions
 from cordwood.spark.source import CordwoodSource
 from cordwood.spark.values import ValueDecoder, make
 from cordwood.testing import Broker
-from spark.spark_topics import Kafka
+from spark import engine
+from spark.spark_topics import Kafka, Read
 
 
 def schema(dead_letters: str, **options: str) -> StructType:
@@ -93,3 +99,97 @@ def test_a_dead_letter_is_the_record_as_it_was_and_then_where_it_was(broker: Bro
     names = ["cordwood.origin.topic", "cordwood.origin.partition", "cordwood.origin.offset", "cordwood.reason"]
     assert [[name for name, _ in found[-4:]] for found in own] == [names] * 3
     assert [len(found) for found in own] == [8, 4, 4]
+
+
+# Its topic, when a query starts
+
+
+def test_a_query_does_not_start_without_a_topic_for_its_dead_letters(name: str) -> None:
+    options = {"subscribe": name, "valueFormat": "string", "deadLetterTopic": "nowhere"}
+    with Broker(settings={"auto.create.topics.enable": False}) as broker:
+        Kafka(broker.bootstrap).make(name)
+        source = engine.source(broker.bootstrap, kafka_default_api_timeout_ms=500, **options)
+        reader, stream = source.reader(source.schema()), source.streamReader(source.schema())
+        for ask in (
+            reader.partitions,
+            stream.initialOffset,
+            lambda: stream.latestOffset({}, stream.getDefaultReadLimit()),
+        ):
+            with pytest.raises(ConfigError, match="option deadLetterTopic is nowhere, which does not exist"):
+                ask()
+        offsets = engine.source(broker.bootstrap, columns="offset", **options)
+        assert offsets.reader(offsets.schema()).partitions() == []
+
+
+def test_a_compacted_topic_takes_no_dead_letters(broker: Broker, kafka: Kafka, name: str) -> None:
+    kafka.make(name, cleanup_policy="delete,compact")
+    source = engine.source(broker.bootstrap, subscribe="orders", valueFormat="string", deadLetterTopic=name)
+    with pytest.raises(ConfigError, match=f"option deadLetterTopic is {name}, which is compacted"):
+        source.reader(source.schema()).partitions()
+
+
+def test_the_topic_for_dead_letters_is_made_when_the_query_starts(broker: Broker, kafka: Kafka, name: str) -> None:
+    kafka.make(name)
+    source = engine.source(broker.bootstrap, subscribe=name, valueFormat="string", deadLetterTopic=f"{name}-dead")
+    source.reader(source.schema()).partitions()
+    assert kafka.read(f"{name}-dead") == []
+
+
+# Large ones
+
+
+def sent(broker: Broker, kafka: Kafka, topic: str, records: Sequence[tuple[bytes | None, bytes | None]]) -> list[Read]:
+    """Keys and values of bad records, as they are in the topic of dead letters."""
+    count = len(records)
+    rows = pa.record_batch(
+        {
+            "key": pa.array([key for key, _ in records], pa.binary()),
+            "value": pa.array([value for _, value in records], pa.binary()),
+            "headers": pa.array([[{"key": "own", "value": b"1"}]] * count, HEADERS_TYPE),
+            "topic": pa.array(["orders"] * count),
+            "partition": pa.array([3] * count, pa.int32()),
+            "offset": pa.array(range(count), pa.int64()),
+            "timestamp": pa.array([5_000_000] * count, pa.timestamp("us", tz="UTC")),
+        }
+    )
+    made = decoder(topic)
+    (found,) = made.rows([rows], Columns.of(["value"]), RawSettings(broker.bootstrap))
+    assert found.num_rows == 0
+    return kafka.read(topic)
+
+
+def test_a_large_record_that_fits_when_compressed_is_a_whole_dead_letter(
+    broker: Broker, kafka: Kafka, name: str
+) -> None:
+    kafka.make(name)
+    (letter,) = sent(broker, kafka, name, [(b"k", b"bad" * 1_000_000)])
+    assert (letter.key, letter.value) == (b"k", b"bad" * 1_000_000)
+
+
+def test_a_record_that_is_too_large_is_a_dead_letter_without_its_value(broker: Broker, kafka: Kafka, name: str) -> None:
+    kafka.make(name, max_message_bytes=20_000)
+    noise = random.Random(5).randbytes(30_000)
+    records = [(b"a", b"bad"), (b"b", noise), *[(b"c", b"bad")] * 50, (noise, b"bad"), (b"d", noise + b"!")]
+    letters = sent(broker, kafka, name, records)
+    expected = [(b"a", b"bad"), (b"b", None), *[(b"c", b"bad")] * 50, (None, None), (b"d", None)]
+    assert [(letter.key, letter.value) for letter in letters] == expected
+    headers = [{name: text or b"" for name, text in letter.headers or ()} for letter in letters]
+    assert [found.get("cordwood.value.bytes") for found in headers if "own" not in found] == [b"30000", b"3", b"30001"]
+    assert [found.get("cordwood.key.bytes") for found in headers if "own" not in found] == [None, b"30000", None]
+    assert [int(found["cordwood.origin.offset"]) for found in headers] == list(range(54))
+    assert all(found["cordwood.reason"].startswith(b"not ") for found in headers)
+
+
+class Reserved(RawClient):
+    """Of a user who may write to topics, and not look at their settings."""
+
+    def topic_settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+        raise RequestRefused("the settings can not be read", Error.TOPIC_AUTHORIZATION_FAILED)
+
+
+def test_a_limit_that_nobody_tells_is_that_of_most_topics(broker: Broker, kafka: Kafka, name: str) -> None:
+    kafka.make(name)
+    settings = RawSettings(broker.bootstrap)
+    with Reserved(settings) as client:
+        assert Outlet(SinkOptions(settings)).prepared(client, name)[2] is None
+        assert Outlet(SinkOptions(settings, batch_bytes_max=1_048_588)).prepared(client, name)[2] == 1_048_588

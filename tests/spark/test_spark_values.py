@@ -2,11 +2,9 @@
 
 import json
 import pickle
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
 
@@ -28,6 +26,7 @@ from cordwood.spark.values.json_infer import infer
 from cordwood.spark.values.json_values import Json
 from cordwood.spark.values.registry import Registry, RegistryError
 from cordwood.testing import Broker
+from spark.fake_registry import FakeRegistry
 from spark.spark_topics import Kafka
 
 Load = Callable[..., DataFrame]
@@ -355,47 +354,6 @@ def test_avro_is_read_by_a_schema(tmp_path: Path) -> None:
         assert errors[:2] == [None, None]
         assert "not Avro of this schema" in str(errors[2])
         assert "1 bytes are left" in str(errors[3])
-
-
-class FakeRegistry:
-    """A schema registry of a few schemas."""
-
-    def __init__(self) -> None:
-        self.answers: dict[str, object] = {}
-        self.asked: list[str] = []
-        self.failures = 0
-        registry = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                registry.asked.append(self.path)
-                code, body = 200, registry.answers.get(self.path)
-                if registry.failures:
-                    registry.failures -= 1
-                    code, body = 503, {}
-                elif body is None:
-                    code, body = 404, {"error_code": 40403, "message": "Schema not found"}
-                text = json.dumps(body).encode()
-                self.send_response(code)
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            def log_message(self, *args: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self._thread.start()
-
-    def add(self, number: int, schema: object, **more: object) -> None:
-        self.answers[f"/schemas/ids/{number}"] = {"schema": json.dumps(schema), **more}
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
 
 @pytest.fixture

@@ -1,9 +1,11 @@
 """No record is so odd that it stops a query: it has the value that Spark would read, or a reason."""
 
 import json
+import pickle
 import random
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
 
@@ -116,6 +118,70 @@ def test_a_number_of_many_digits_in_its_column_is_a_bad_record(schema: str, want
     assert json_decoded(schema, b'{"i":%s}' % MANY_DIGITS) == (None, reason)
 
 
+@pytest.mark.parametrize(
+    ("kind", "number", "expected"),
+    [
+        ("DECIMAL(38,2)", b"12345678901234567.89", Decimal("12345678901234567.89")),
+        ("DECIMAL(38,18)", b"-0.123456789012345678", Decimal("-0.123456789012345678")),
+        ("DECIMAL(38,0)", b"1.2345678901234567890123e22", Decimal(12345678901234567890123)),
+        ("DECIMAL(6,2)", b"1.5000", Decimal("1.50")),
+        ("DECIMAL(6,2)", b"0e-999999999", Decimal(0)),
+        ("DECIMAL(6,2)", b"9999.99", Decimal("9999.99")),
+        ("DOUBLE", b"12345678901234567.89", 12345678901234567.89),
+        ("FLOAT", b"1.10", 1.100000023841858),
+        ("DOUBLE", b"-1e999", float("-inf")),
+        ("STRING", b"1.10", "1.10"),
+        ("STRING", b"1E2", "1E2"),
+        ("STRING", b"1e999", "1e999"),
+        ("STRING", b'{"x":[1.10,-2.0e3,"y",null,{}]}', '{"x":[1.10,-2.0e3,"y",null,{}]}'),
+    ],
+)
+def test_a_number_is_what_is_written(kind: str, number: bytes, expected: object) -> None:
+    """Spark's JSON source has it so: decimals are exact, and a number that becomes text is the text that it was."""
+    assert json_decoded(f"i {kind}", b'{"i":%s}' % number) == ({"i": expected}, None)
+
+
+@pytest.mark.parametrize(
+    "number",
+    b'1e30 1e-9 123456789.5 1e999999999 1e-999999999 "1e-999999999" 1e9999999999999999999 NaN "NaN" -Infinity'.split(),
+)
+def test_a_number_that_is_too_large_or_too_fine_for_a_decimal_is_a_bad_record(number: bytes) -> None:
+    wanted = "a number of at most 10 digits, 2 of them after the point"
+    reason = f"the field i should be {wanted}, and is {number.decode()}"
+    assert json_decoded("i DECIMAL(10,2)", b'{"i":%s}' % number) == (None, reason)
+
+
+@pytest.mark.parametrize(
+    ("zone", "text", "expected"),
+    [
+        ("UTC", "2026-07-31T12:00:00", "2026-07-31T12:00:00Z"),
+        ("Europe/Berlin", "2026-07-31T12:00:00", "2026-07-31T10:00:00Z"),
+        ("Europe/Berlin", "2026-01-31T12:00:00", "2026-01-31T11:00:00Z"),
+        ("Europe/Berlin", "2026-01-31", "2026-01-30T23:00:00Z"),
+        ("Europe/Berlin", "2026-03-29T02:30:00", "2026-03-29T01:30:00Z"),
+        ("Europe/Berlin", "2026-10-25T02:30:00", "2026-10-25T00:30:00Z"),
+        ("Europe/Berlin", "2026-07-31T12:00:00-05:00", "2026-07-31T17:00:00Z"),
+        ("+05:30", "2026-07-31T12:00:00", "2026-07-31T06:30:00Z"),
+    ],
+)
+def test_a_time_without_a_zone_is_that_of_the_option(zone: str, text: str, expected: str) -> None:
+    """As Spark's JSON source has it, also in the hour that a summer's begin leaves out, or its end repeats."""
+    made = decoder({"valueFormat": "json", "valueSchema": "t TIMESTAMP, n TIMESTAMP_NTZ", "timeZone": zone})
+    made = pickle.loads(pickle.dumps(made))
+    values, errors = made.decode(pa.array([b'{"t":"%s","n":"2026-07-31T12:00:00"}' % text.encode()] * 20))
+    assert errors is None
+    found = {"t": datetime.fromisoformat(expected), "n": datetime(2026, 7, 31, 12)}
+    assert values.to_pylist() == [found] * 20
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berln", "America", "", "../etc/passwd", "+5"])
+def test_a_zone_that_is_none_is_an_error_of_its_option(zone: str) -> None:
+    with pytest.raises(ConfigError, match="timeZone is"):
+        make({"valueFormat": "json", "valueSchema": "t TIMESTAMP", "timeZone": zone})
+    with pytest.raises(ConfigError, match="timeZone is for the format json"):
+        make({"valueFormat": "string", "timeZone": "UTC"})
+
+
 @pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_NTZ", "DATE"])
 @pytest.mark.parametrize("text", ["9999-12-31T23:59:59-01:00", "0001-01-01T00:00:00+14:00", "0000-12-31"])
 def test_times_beyond_the_years_that_spark_has_are_bad_records(kind: str, text: str) -> None:
@@ -153,6 +219,36 @@ def test_the_first_and_the_last_time_are_read() -> None:
 def test_twins_are_bad_where_they_are_read(schema: str, record: bytes, expected: object) -> None:
     """Arrow does not see others, and one record must not be judged by its neighbours."""
     assert json_decoded(schema, record) == expected
+
+
+STRICT = "id BIGINT NOT NULL, o STRUCT<x: INT NOT NULL, `y y`: INT>, l ARRAY<STRUCT<z: DATE NOT NULL>>"
+
+
+@pytest.mark.parametrize(
+    ("record", "field"),
+    [
+        (b"{}", "id"),
+        (b'{"id":null}', "id"),
+        (b'{"id":2,"o":{"y y":1}}', "o.x"),
+        (b'{"id":2,"l":[{"z":"2026-01-31"},null,{"z":null}]}', "l[2].z"),
+        (b'{"id":2,"o":null,"l":[null]}', None),
+        (b'{"id":2,"o":{"x":1},"l":[]}', None),
+        (b"null", None),
+    ],
+)
+@pytest.mark.parametrize("schema", [STRICT, STRICT + ", m MAP<STRING, STRUCT<x: INT NOT NULL>>"])
+def test_a_field_without_a_value_is_a_bad_record_if_the_schema_says_not_null(
+    schema: str, record: bytes, field: str | None
+) -> None:
+    """Both for the fast road, and for a schema that has none."""
+    made = decoder({"valueFormat": "json", "valueSchema": schema})
+    assert made.value_type == ddl.parse(schema.replace(" NOT NULL", ""))
+    made = pickle.loads(pickle.dumps(made))
+    values, errors = made.decode(pa.array([b'{"id":1}'] * 20 + [record] + [b'{"id":1}'] * 20))
+    expected = None if field is None else f"the field {field} is null, and the schema says NOT NULL"
+    found = pa.nulls(41) if errors is None else errors
+    assert found.to_pylist() == [*[None] * 20, expected, *[None] * 20]
+    assert values.null_count == (field is not None or record == b"null")
 
 
 @pytest.mark.parametrize("depth", [1500, 50_000])

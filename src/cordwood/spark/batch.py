@@ -30,6 +30,7 @@ class BatchReader(DataSourceReader):
         self._narrowing = Narrowing()
 
     def partitions(self) -> list[InputPartition]:
+        driver.prepare(self._options)
         with RawClient(self._options.settings) as client:
             positions = Positions(client, self._options, driver.LOG)
             ranges = self._narrowing.narrowed(positions.batch(), positions.at_time)

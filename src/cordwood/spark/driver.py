@@ -19,6 +19,16 @@ DIRECT_OFFSETS_MIN: Final = 20_000
 LOG: Final = logging.getLogger("cordwood.spark")
 
 
+def prepare(options: SourceOptions) -> None:
+    """Once for a query, before anything else is asked for it.
+
+    Raises:
+        ConfigError: it would fail later on.
+    """
+    if options.values is not None:
+        options.values.prepare(options.columns, options.settings)
+
+
 def plan(ranges: Sequence[Range], options: SourceOptions) -> list[list[Range]]:
     """The ranges of each task."""
     return planning.tasks(

@@ -19,7 +19,7 @@ from cordwood.errors import Error
 
 from .encode import BATCH_BYTES, Encoder, Rows, Sealer, Unsealed
 from .sink_options import SinkOptions
-from .sink_rows import UnwritableRow, largest, sizes
+from .sink_rows import TooLargeRow, UnwritableRow, largest, sizes
 
 TOPICS_OPEN_MAX: Final = 8
 """Each topic has connections of its own, so that its requests are answered in order."""
@@ -69,7 +69,7 @@ class Outlet:
         """What is needed to write to a topic for the first time, and how large its batches may be, if that is known."""
         options = self._options
         partitions = client.topics([topic], create=True)[topic].partitions
-        limit = _message_bytes_max(client, topic)
+        limit = _message_bytes_max(client, topic) or options.batch_bytes_max
         if self._producer is None and options.idempotent:
             self._producer = client.init_producer_id()
         encoder = Encoder(
@@ -149,7 +149,7 @@ class _Topic:
     def _check_rows(self, rows: Rows) -> None:
         most = self._options.row_bytes_max
         if most is not None and len(rows.value) and pc.max(sizes(rows)).as_py() > most:
-            raise UnwritableRow(
+            raise TooLargeRow(
                 f"{largest(rows)}, is larger than option kafka.max.request.size allows, which is {most}. Raise it, or "
                 "make the row smaller"
             )
@@ -157,7 +157,7 @@ class _Topic:
     def _check_sizes(self, batches: Mapping[int, Unsealed], rows: Rows, limit: int | None) -> None:
         most = max(len(batch.data) for batch in batches.values())
         if limit is not None and most > limit:
-            raise UnwritableRow(
+            raise TooLargeRow(
                 f"{largest(rows)}, makes a batch of {most} bytes; topic {self.name} takes at most {limit}. Raise the "
                 f"topic's {_MESSAGE_BYTES_MAX}, set kafka.compression.type, or make the row smaller"
             )

@@ -35,6 +35,8 @@ class SinkOptions:
     """Batches carry sequence numbers, so that a batch that is sent twice is stored once."""
     row_bytes_max: int | None = None
     """None: as much as the topic takes."""
+    batch_bytes_max: int | None = None
+    """What to take for a topic's ``max.message.bytes`` where nobody tells it. None: the broker will say."""
     under_way: int = _UNDER_WAY_MAX
 
     @classmethod

@@ -40,6 +40,10 @@ class UnwritableRow(CordwoodError):
     """A row of the data can not be stored as it is."""
 
 
+class TooLargeRow(UnwritableRow):
+    """It is larger than it may be. Nothing was sent of the rows that it was among."""
+
+
 @dataclass(frozen=True, slots=True)
 class SinkColumns:
     """Which of a DataFrame's columns the sink uses, by their names."""

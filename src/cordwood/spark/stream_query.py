@@ -36,6 +36,7 @@ class StreamQuery:
     def __init__(self, options: SourceOptions, clock: Callable[[], float]) -> None:
         self._options = options
         self._clock = clock
+        driver.prepare(options)
         self._client = RawClient(options.settings)
         self._positions = Positions(self._client, options, driver.LOG)
         self._follower = Follower(options.group, driver.LOG) if options.group is not None else None

@@ -1,29 +1,41 @@
 """What fastavro gives, as Arrow takes it: members of unions, maps, times and ids. Most records need none of it."""
 
 from collections.abc import Callable, Mapping
-from datetime import time
+from ctypes import c_float
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
-from .avro_types import Named, members
+from .avro_types import Named, members, number_of
+from .avro_unions import Member, is_marked, name_of
 
 Shape = Callable[[object], object]
 
 _PYTHON: Final = {
-    "boolean": (bool,),
-    "int": (int,),
-    "long": (int,),
-    "float": (float, int),
-    "double": (float, int),
-    "bytes": (bytes,),
-    "fixed": (bytes,),
-    "string": (str,),
-    "enum": (str,),
-    "array": (list,),
-    "map": (dict,),
-    "record": (dict,),
-    "error": (dict,),
+    "boolean": bool,
+    "long": int,
+    "double": float,
+    "bytes": bytes,
+    "fixed": bytes,
+    "string": str,
+    "enum": str,
+    "array": list,
+    "map": dict,
 }
+_PYTHON_LOGICAL: Final = {
+    ("int", "date"): date,
+    ("int", "time-millis"): time,
+    ("long", "time-micros"): time,
+    ("long", "timestamp-millis"): datetime,
+    ("long", "timestamp-micros"): datetime,
+    ("long", "local-timestamp-millis"): datetime,
+    ("long", "local-timestamp-micros"): datetime,
+    ("bytes", "decimal"): Decimal,
+    ("fixed", "decimal"): Decimal,
+    ("string", "uuid"): UUID,
+}
+"""What fastavro makes of them."""
 
 
 def shaper(schema: object, named: Named) -> Shape:
@@ -42,6 +54,16 @@ def _shape(schema: object, named: Named) -> Shape | None:
     if isinstance(schema, str):
         return _shape(named[schema], named) if schema in named else None
     assert isinstance(schema, Mapping), schema
+    shape = _plain(schema, named)
+    return _unwrapped(shape or _same) if is_marked(schema) else shape
+
+
+def _unwrapped(shape: Shape) -> Shape:
+    """Of a type that is a member elsewhere."""
+    return lambda value: shape(value.value if isinstance(value, Member) else value)
+
+
+def _plain(schema: Mapping[str, object], named: Named) -> Shape | None:
     match schema["type"]:
         case "record" | "error":
             return _record(schema, named)
@@ -84,32 +106,42 @@ def _union(schema: list[object], named: Named) -> Shape | None:
     found = members(schema)
     if len(found) < 2:
         return _shape(found[0], named) if found else None
+    if number_of(found) is not None:
+        return None
     choices = [(f"member{number}", member, shaper(member, named)) for number, member in enumerate(found)]
+    by_name = {name_of(member, named): (field, shape) for field, member, shape in choices}
 
     def shape_union(value: object) -> object:
-        for name, member, shape in choices:
+        if isinstance(value, Member):
+            field, shape = by_name[value.name]
+            return {field: shape(value.value)}
+        for field, member, shape in choices:
             if value is not None and _fits(value, member, named):
-                return {name: shape(value)}
+                return {field: shape(value)}
         return None
 
     return shape_union
 
 
 def _fits(value: object, member: object, named: Named) -> bool:
-    """May the value be of this type? Avro says which one it was, fastavro does not; the first that fits is taken."""
-    if isinstance(member, str) and member in named:
-        member = named[member]
+    """May the value, which was not written as a member of a union, or is the only one of its kind, be of this type?"""
     if isinstance(member, str):
-        return isinstance(value, _PYTHON[member]) and not (isinstance(value, bool) and member != "boolean")
+        member = named.get(member, {"type": member})
     assert isinstance(member, Mapping), member
-    if "logicalType" in member and not isinstance(value, (dict, list)):
-        return type(value) not in (bool, int, float, str, bytes) or member["logicalType"] not in _KNOWN_LOGICAL
-    kind = str(member["type"])
-    if kind in ("record", "error"):
-        fields = member["fields"]
-        assert isinstance(fields, list)
-        return isinstance(value, dict) and value.keys() == {field["name"] for field in fields}
-    return isinstance(value, _PYTHON[kind])
+    kind, logical = str(member["type"]), str(member.get("logicalType"))
+    if (kind, logical) in _PYTHON_LOGICAL:
+        return type(value) is _PYTHON_LOGICAL[kind, logical]
+    match kind:
+        case "record" | "error":
+            fields = member["fields"]
+            assert isinstance(fields, list)
+            return isinstance(value, dict) and value.keys() == {field["name"] for field in fields}
+        case "int":
+            return type(value) is int and -(1 << 31) <= value < 1 << 31
+        case "float":
+            return type(value) is float and (value != value or c_float(value).value == value)
+        case _:
+            return type(value) is _PYTHON[kind]
 
 
 def _time_ms(value: object) -> object:
@@ -134,12 +166,3 @@ _LOGICAL: Final[dict[tuple[str, str], Shape]] = {
     ("string", "uuid"): _text,
     ("fixed", "uuid"): _text,
 }
-_KNOWN_LOGICAL: Final = (
-    "date",
-    "decimal",
-    "timestamp-millis",
-    "timestamp-micros",
-    "time-millis",
-    "time-micros",
-    "uuid",
-)

@@ -1,5 +1,5 @@
 """Avro's types as Arrow's, by the rules of Spark's own Avro reader: a union of several types is a struct of members, of
-which one is there."""
+which one is there; but that of int and long is a long, and that of float and double a double."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -59,13 +59,24 @@ def is_null(schema: object) -> bool:
     return schema == "null" or (isinstance(schema, Mapping) and schema.get("type") == "null")
 
 
+def number_of(found: list[object]) -> str | None:
+    """The number that these members of a union are together, if Spark takes them for one."""
+    if len(found) != 2:
+        return None
+    kinds = {str(member["type"] if isinstance(member, Mapping) else member) for member in found}
+    return "long" if kinds == {"int", "long"} else "double" if kinds == {"float", "double"} else None
+
+
 def _union(schema: list[object], named: Named, path: tuple[str, ...]) -> pa.DataType:
     found = members(schema)
     if len(found) == 1:
         return arrow_type(found[0], named, path)
     if not found:
         return pa.string()
-    return pa.struct([(f"member{number}", arrow_type(member, named, path)) for number, member in enumerate(found)])
+    number = number_of(found)
+    if number is not None:
+        return _PRIMITIVES[number]
+    return pa.struct([(f"member{at}", arrow_type(member, named, path)) for at, member in enumerate(found)])
 
 
 def _complex(schema: Mapping[str, object], named: Named, path: tuple[str, ...]) -> pa.DataType:

@@ -17,6 +17,7 @@ from cordwood.errors import ConfigError
 
 from .avro_shapes import Shape, shaper
 from .avro_types import arrow_type
+from .avro_unions import has_marks, mark, mark_all
 from .formats import BadValue, Decoded, one_by_one
 from .framing import split
 from .registry import Registry, Schema, UnknownSchema
@@ -51,7 +52,7 @@ class Parsed(NamedTuple):
     """A schema that fastavro can use, and all that it names."""
 
     schema: AvroSchema
-    named: Mapping[str, object]
+    named: Mapping[str, dict[Any, Any]]
 
 
 def settle(settings: ValueSettings, topic: str | None, wanted: pa.DataType | None) -> tuple[ValueSettings, pa.DataType]:
@@ -78,9 +79,11 @@ def parse_schema(text: str, named: dict[str, dict[Any, Any]] | None = None) -> P
     """
     named = {} if named is None else named
     try:
-        return Parsed(fastavro.parse_schema(json.loads(text), named_schemas=named), named)
+        schema = fastavro.parse_schema(json.loads(text), named_schemas=named)
     except (ValueError, KeyError, TypeError, SchemaParseException, UnknownType) as reason:
         raise ConfigError(f"the Avro schema can not be read: {type(reason).__name__}: {reason}") from None
+    mark(schema, named)
+    return Parsed(schema, named)
 
 
 def _given_schema(settings: ValueSettings) -> Parsed | None:
@@ -159,6 +162,8 @@ class Avro:
             except (UnknownSchema, ConfigError) as reason:
                 raise BadValue(str(reason)) from None
             result = self._reader or writer
+            if writer.schema != result.schema and has_marks(result.named.values()):
+                mark_all(writer.named)
             self._writers[number] = writer, shaper(result.schema, result.named)
         return self._writers[number]
 

@@ -54,12 +54,26 @@ def map_of(key: pa.DataType, value: pa.DataType) -> pa.DataType:
 
 
 def parse(text: str, *, option: str = "the schema") -> pa.DataType:
-    """A type, or the fields of a struct.
+    """A type, or the fields of a struct. Every field may be null: a record that can not be decoded is, whatever the
+    schema says.
 
     Raises:
         ConfigError: it is neither; the text says where it stops to make sense.
     """
+    return _nullable(parse_strict(text, option=option))
+
+
+def parse_strict(text: str, *, option: str = "the schema") -> pa.DataType:
+    """The same with fields that may not be null where the text says NOT NULL."""
     return _Parser(text, option).whole()
+
+
+def _nullable(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _nullable(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return map_of(_nullable(kind.key_type), _nullable(kind.item_type))
+    return array_of(_nullable(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 def render(kind: pa.DataType) -> str:
@@ -120,12 +134,12 @@ class _Parser:
         self._next()
         self._take(":")
         kind = self._type()
-        if self._take_word("not") and not self._take_word("null"):
+        is_required = self._take_word("not")
+        if is_required and not self._take_word("null"):
             self._fail("NOT is without its NULL")
         if self._take_word("comment"):
             self._next()
-        # A record that can not be decoded is null whatever the schema says, so every field may be.
-        return pa.field(name, kind)
+        return pa.field(name, kind, nullable=not is_required)
 
     def _type(self) -> pa.DataType:
         name = self._token.lower() if self._kind == "word" else ""

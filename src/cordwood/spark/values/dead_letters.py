@@ -1,5 +1,7 @@
 """Records that can not be decoded go to a topic of their own, as they are: key, value, timestamp and headers. After
-their own headers come those that say where a record was, and what is wrong with it.
+their own headers come those that say where a record was, and what is wrong with it. One that is too large for the topic
+leaves its value behind, and its own headers, and says how large the value was: the query goes on, and the record is
+still where it was.
 
 They are stored before the task ends that read them, at least once: a task that Spark repeats stores them again.
 """
@@ -7,16 +9,26 @@ They are stored before the task ends that read them, at least once: a task that 
 from types import TracebackType
 from typing import Final, Self
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cordwood.client.raw_settings import RawSettings
+from cordwood.record.batch import Codec
 from cordwood.spark.arrow_schema import HEADERS_TYPE
 from cordwood.spark.encode import Rows
 from cordwood.spark.outlet import Outlet
 from cordwood.spark.sink_options import SinkOptions
+from cordwood.spark.sink_rows import TooLargeRow
 
 ORIGIN: Final = "cordwood.origin."
 REASON: Final = "cordwood.reason"
+VALUE_BYTES: Final = "cordwood.value.bytes"
+KEY_BYTES: Final = "cordwood.key.bytes"
+_BATCH_BYTES_MAX: Final = 1_048_588
+"""Kafka's default, for a topic whose settings we may not see."""
+_ORIGIN_HEADERS: Final = 4
+"""So many say where a record was, and why."""
 
 
 class DeadLetters:
@@ -31,10 +43,30 @@ class DeadLetters:
         """Records with the columns of their origin, and why each of them can not be decoded."""
         assert self._topic is not None, "there is a topic for them"
         if self._outlet is None:
-            self._outlet = Outlet(SinkOptions(self._settings, topic=self._topic))
+            # What fits into its own topic only when it is compressed must fit into this one too.
+            options = SinkOptions(self._settings, codec=Codec.ZSTD, batch_bytes_max=_BATCH_BYTES_MAX)
+            self._outlet = Outlet(options)
         times_ms = records.column("timestamp").cast(pa.int64()).to_numpy(zero_copy_only=False) // 1000
         rows = Rows(records.column("value"), records.column("key"), _headers(records, reasons))
-        self._outlet.write(self._topic, rows, times_ms)
+        self._write(rows, times_ms)
+
+    def _write(self, rows: Rows, times_ms: NDArray[np.int64]) -> None:
+        """All of them; those that are too large are found by halving."""
+        assert self._outlet is not None
+        assert self._topic is not None
+        try:
+            self._outlet.write(self._topic, rows, times_ms)
+        except TooLargeRow:
+            count = len(rows.value)
+            if count > 1:
+                self._write(_slice(rows, 0, count // 2), times_ms[: count // 2])
+                self._write(_slice(rows, count // 2, count), times_ms[count // 2 :])
+                return
+            with_key, without = _stubs(rows)
+            try:
+                self._outlet.write(self._topic, with_key, times_ms)
+            except TooLargeRow:
+                self._outlet.write(self._topic, without, times_ms)
 
     def flush(self) -> None:
         """Return when all are stored."""
@@ -52,6 +84,23 @@ class DeadLetters:
         if kind is GeneratorExit:  # the query wants no more rows, which is no failure
             kind = error = trace = None
         self._outlet.__exit__(kind, error, trace)
+
+
+def _slice(rows: Rows, start: int, end: int) -> Rows:
+    return Rows(*(None if column is None else column[start:end] for column in rows))
+
+
+def _stubs(row: Rows) -> tuple[Rows, Rows]:
+    """What is left of a row that is too large; and what is left if its key is too large as well."""
+    assert row.key is not None
+    assert row.headers is not None
+    headers = row.headers[0].as_py()[-_ORIGIN_HEADERS:]
+    found = []
+    for key, sizes in ((row.key, {VALUE_BYTES: row.value}), (None, {VALUE_BYTES: row.value, KEY_BYTES: row.key})):
+        told = {name: len(column[0].as_buffer()) for name, column in sizes.items() if column[0].is_valid}
+        own = [{"key": name, "value": str(size).encode()} for name, size in told.items()]
+        found.append(Rows(pa.nulls(1, pa.binary()), key, pa.array([[*headers, *own]], HEADERS_TYPE)))
+    return found[0], found[1]
 
 
 def _headers(records: pa.RecordBatch, reasons: pa.Array) -> pa.Array:

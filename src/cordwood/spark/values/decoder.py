@@ -19,6 +19,7 @@ from . import ddl
 from .formats import Decoded, Format
 from .settings import ValueSettings
 from .text_values import Raw, Text
+from .times import zone_of
 
 if TYPE_CHECKING:
     from .dead_letters import DeadLetters
@@ -50,6 +51,7 @@ def make(
         ConfigError: the options do not fit together, or a schema can not be read.
     """
     settings = ValueSettings.of(options)
+    zone_of(settings.time_zone)
     if not settings.can_fail:
         return None
     if settings.value_format == "avro":
@@ -120,6 +122,18 @@ class ValueDecoder:
             return columns
         return Columns((*columns.names, *(name for name in _ORIGIN if name not in columns.names)))
 
+    def prepare(self, columns: Columns, settings: RawSettings) -> None:
+        """On the driver, before the first task of a query that wants these columns: see that it can be done.
+
+        Raises:
+            ConfigError: there is nowhere to leave bad records.
+        """
+        topic = self.settings.dead_letter_topic
+        if topic is not None and {"key", "value"} & set(columns.names):
+            from .dead_letter_topic import prepare
+
+            prepare(settings, topic)
+
     def decode(self, data: pa.Array) -> tuple[pa.Array, pa.Array | None]:
         """Bytes to values; with them the reasons of those that are null for one, or None if there are none."""
         if self._format is None:
@@ -175,7 +189,8 @@ def _format(settings: ValueSettings, value_type: pa.DataType) -> Format:
         case "json":
             from .json_values import Json
 
-            made: Format = Json(value_type)
+            strict = None if settings.schema is None else ddl.parse_strict(settings.schema, option="valueSchema")
+            made: Format = Json(value_type, strict, zone_of(settings.time_zone))
         case "avro":
             from .avro_values import Avro
 

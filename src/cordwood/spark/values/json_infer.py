@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from . import ddl
 from .formats import BadValue
-from .json_records import HugeNumber, Twins, loads
+from .json_records import Number, Twins, loads
 from .settings import NoTypesYet
 
 _NOTHING = pa.null()
@@ -62,7 +62,7 @@ def _type(value: object, depth: int = 0) -> pa.DataType:
             return pa.bool_()
         case int():
             return pa.int64() if -(1 << 63) <= value < 1 << 63 else pa.float64()
-        case float() | HugeNumber():
+        case float() | Number():
             return pa.float64()
         case Twins():
             raise BadValue("a field is there twice")

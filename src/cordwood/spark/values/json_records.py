@@ -10,8 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from datetime import UTC, date, datetime, tzinfo
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import partial
 from typing import Final
 
@@ -32,8 +32,9 @@ _QUESTION_MARK: Final = r"\u003f"
 
 
 @dataclass(frozen=True, slots=True)
-class HugeNumber:
-    """A whole number of so many digits that Python does not read it."""
+class Number:
+    """A number as it is written: one that is not whole, since a float may be another one, or one of so many digits that
+    Python does not read it."""
 
     text: str
 
@@ -63,18 +64,18 @@ def loads(record: bytes) -> object:
 
 def _loads(text: str) -> object:
     try:
-        return json.loads(text, object_pairs_hook=_marked)
+        return json.loads(text, object_pairs_hook=_marked, parse_float=Number)
     except json.JSONDecodeError:
         raise
     except ValueError:  # Python's limit for the digits of a number
-        return json.loads(text, object_pairs_hook=_marked, parse_int=_whole_number)
+        return json.loads(text, object_pairs_hook=_marked, parse_float=Number, parse_int=_whole_number)
 
 
 def _whole_number(text: str) -> object:
     try:
         return int(text)
     except ValueError:
-        return HugeNumber(text)
+        return Number(text)
 
 
 def _whole_characters(text: str) -> str:
@@ -94,7 +95,7 @@ def dumps(value: object) -> str:
 
 def _dumps(value: object) -> str:
     match value:
-        case HugeNumber():
+        case Number():
             return value.text
         case Twins():
             raise BadValue("a field is there twice")
@@ -115,23 +116,35 @@ def _marked(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return made
 
 
-def converter(kind: pa.DataType) -> Convert:
-    """What makes values of a type of what JSON gave."""
+def converter(kind: pa.DataType, zone: tzinfo = UTC) -> Convert:
+    """What makes values of a type of what JSON gave. A field that is not nullable must be there; a time that is written
+    without a zone is in *zone*."""
     if pa.types.is_struct(kind):
-        return partial(_struct, [(field.name, converter(field.type)) for field in kind])
+        return partial(_struct, [(field.name, _of_field(field, zone)) for field in kind])
     if pa.types.is_map(kind):
-        return partial(_map, converter(kind.item_type), kind)
+        return partial(_map, converter(kind.item_type, zone), kind)
     if pa.types.is_list(kind):
-        return partial(_list, converter(kind.value_type))
+        return partial(_list, converter(kind.value_type, zone))
     if kind in _INTEGERS:
         return partial(_integer, _INTEGERS[kind])
     if pa.types.is_floating(kind):
         return _number
     if pa.types.is_decimal(kind):
-        return partial(_decimal, kind)
+        return _decimals(kind)
     if pa.types.is_timestamp(kind):
-        return partial(_timestamp, kind.tz is not None)
+        return partial(_timestamp, None if kind.tz is None else zone)
     return _PLAIN[kind]
+
+
+def _of_field(field: pa.Field, zone: tzinfo) -> Convert:
+    convert = converter(field.type, zone)
+    return convert if field.nullable else partial(_required, convert)
+
+
+def _required(convert: Convert, value: object, path: str) -> object:
+    if value is None:
+        raise BadValue(f"the field {path} is null, and the schema says NOT NULL")
+    return convert(value, path)
 
 
 def _mismatch(value: object, wanted: str, path: str) -> BadValue:
@@ -183,7 +196,7 @@ def _integer(bits: int, value: object, path: str) -> object:
 def _number(value: object, path: str) -> object:
     if value is None:
         return None
-    if isinstance(value, HugeNumber):
+    if isinstance(value, Number):
         return float(value.text)
     if type(value) not in (int, float):
         raise _mismatch(value, "a number", path)
@@ -193,17 +206,27 @@ def _number(value: object, path: str) -> object:
         return float(str(value))  # infinite, as of text
 
 
-def _decimal(kind: pa.DataType, value: object, path: str) -> object:
+def _decimals(kind: pa.DataType) -> Convert:
+    """Python looks whether a number fits: Arrow does not survive some exponents."""
+    exact = Context(prec=kind.precision, traps=[InvalidOperation, Inexact])
+    return partial(_decimal, Decimal(1).scaleb(-kind.scale), exact)
+
+
+def _decimal(unit: Decimal, exact: Context, value: object, path: str) -> object:
     if value is None:
         return None
-    wanted = f"a number of at most {kind.precision} digits, {kind.scale} of them after the point"
-    if type(value) not in (int, float, str, HugeNumber):
+    scale = -unit.adjusted()
+    wanted = f"a number of at most {exact.prec} digits, {scale} of them after the point"
+    if type(value) not in (int, str, Number):
         raise _mismatch(value, wanted, path)
-    text = value.text if isinstance(value, HugeNumber) else str(value)
+    text = value.text if isinstance(value, Number) else str(value)
     try:
-        return pa.scalar(Decimal(text), kind).as_py()
-    except (InvalidOperation, pa.ArrowInvalid):
+        found = Decimal(text).quantize(unit, context=exact)
+    except (InvalidOperation, Inexact):
         raise _mismatch(value, wanted, path) from None
+    if not found.is_finite():
+        raise _mismatch(value, wanted, path)
+    return found
 
 
 def _boolean(value: object, path: str) -> object:
@@ -213,7 +236,7 @@ def _boolean(value: object, path: str) -> object:
 
 
 def _string(value: object, path: str) -> object:
-    """Text; of anything else its JSON, as Spark does."""
+    """Text; of anything else its JSON, as Spark does, with numbers as they are written."""
     if value is None or isinstance(value, str):
         return value
     if value is TWINS:
@@ -239,15 +262,16 @@ def _date(value: object, path: str) -> object:
         raise _mismatch(value, "a date, such as 2026-01-31", path) from None
 
 
-def _timestamp(with_zone: bool, value: object, path: str) -> object:
+def _timestamp(zone: tzinfo | None, value: object, path: str) -> object:
+    """Without a zone it is a time on the wall."""
     if value is None:
         return None
     try:
         found = datetime.fromisoformat(value)  # type: ignore[arg-type]
-        found = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+        found = (found if found.tzinfo else found.replace(tzinfo=zone or UTC)).astimezone(UTC)
     except (TypeError, ValueError, OverflowError):  # the last one: within the years 1 to 9999 only where it is written
         raise _mismatch(value, "a time, such as 2026-01-31T12:00:00Z", path) from None
-    return found if with_zone else found.replace(tzinfo=None)
+    return found.replace(tzinfo=None) if zone is None else found
 
 
 _PLAIN: Final[dict[pa.DataType, Convert]] = {

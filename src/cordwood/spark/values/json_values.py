@@ -6,6 +6,7 @@ one; and if there are as many rows as records, then each record is one row.
 """
 
 import re
+from datetime import UTC, tzinfo
 from typing import Final
 
 import numpy as np
@@ -32,13 +33,18 @@ _STAND_IN: Final = {pa.date32(): pa.string()}
 
 
 class Json:
-    """Values of one type. ``check`` is by comparison: the tests hold both roads against each other."""
+    """Values of one type. ``check`` is by comparison: the tests hold both roads against each other.
 
-    def __init__(self, kind: pa.DataType) -> None:
+    *strict* is the same type, with those fields not nullable that each record must have. *zone* is that of times that
+    are written without one. Arrow knows no other than UTC, and does not say which ones are written so.
+    """
+
+    def __init__(self, kind: pa.DataType, strict: pa.DataType | None = None, zone: tzinfo = UTC) -> None:
         self.type = kind
-        self._convert = converter(kind)
-        self._read_as = _read_as(kind)
+        self._strict = strict if strict is not None and _has_required(strict) else None
+        self._convert = converter(kind if strict is None else strict, zone)
         self._has_times = has_times(kind)
+        self._read_as = _read_as(kind) if zone is UTC or not self._has_times else None
 
     def decode(self, data: pa.Array) -> Decoded:
         present = data.drop_null() if data.null_count else data
@@ -104,6 +110,8 @@ class Json:
         found = found if found.type == self.type else found.cast(self.type)
         if self._has_times and not in_range(found):
             raise pa.ArrowInvalid("a time that is not within the years 1 to 9999")
+        if self._strict is not None and _is_incomplete(found, self._strict):
+            raise pa.ArrowInvalid("a field is null, and the schema says NOT NULL")
         return found
 
     def _each(self, records: pa.Array) -> Decoded:
@@ -132,6 +140,25 @@ def _cut(records: pa.Array, reason: str) -> tuple[list[pa.Array], int]:
         return [piece for piece in pieces if len(piece)], bad + 1
     middle = len(records) // 2
     return [records[:middle], records[middle:]], len(records)
+
+
+def _has_required(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(not field.nullable or _has_required(field.type) for field in kind)
+    return bool(pa.types.is_list(kind) and _has_required(kind.value_type))
+
+
+def _is_incomplete(values: pa.Array, kind: pa.DataType) -> bool:
+    """Is a field null that must not be, in an object that is there?"""
+    if pa.types.is_list(kind):
+        return _is_incomplete(values.flatten(), kind.value_type)
+    if not pa.types.is_struct(kind):
+        return False
+    present = values.drop_null() if values.null_count else values
+    columns = [(field, present.field(number)) for number, field in enumerate(kind)]
+    return any(
+        (column.null_count and not field.nullable) or _is_incomplete(column, field.type) for field, column in columns
+    )
 
 
 def _errors(part: Decoded) -> pa.Array:

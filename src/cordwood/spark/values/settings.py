@@ -22,6 +22,8 @@ OPTIONS: Final[Mapping[str, str]] = {
     "schema.registry.basic.auth.user.info": "user:password for the registry",
     "sampleRecords": "json without valueSchema: how many records at the topics' beginning the types are taken from; of "
     "the objects among them, if most are objects",
+    "timeZone": "json: the zone of a TIMESTAMP that is written without one, such as Europe/Berlin or +01:00; else UTC, "
+    "whatever the session's is",
     "deadLetterTopic": "where records go that can not be decoded; without it they stay, with a reason in _error",
 }
 
@@ -44,6 +46,7 @@ class ValueSettings:
     registry_user: str | None = field(default=None, repr=False)
     sample_records: int = SAMPLE_RECORDS
     dead_letter_topic: str | None = None
+    time_zone: str | None = None
 
     def __post_init__(self) -> None:
         _choose("valueFormat", self.value_format, VALUE_FORMATS)
@@ -57,6 +60,8 @@ class ValueSettings:
             raise ConfigError("valueFormat=avro needs valueSchema (the schema, or its file) or schema.registry.url")
         if self.schema is not None and self.value_format not in ("json", "avro"):
             raise ConfigError(f"valueSchema is for the formats json and avro; valueFormat is {self.value_format}")
+        if self.time_zone is not None and self.value_format != "json":
+            raise ConfigError(f"timeZone is for the format json; valueFormat is {self.value_format}")
         if self.dead_letter_topic is not None and not self.can_fail:
             raise ConfigError("deadLetterTopic needs a valueFormat that can fail: string, json, avro or protobuf")
         if self.dead_letter_topic == "":
@@ -88,6 +93,7 @@ class ValueSettings:
             registry_user=option("schema.registry.basic.auth.user.info"),
             sample_records=_number("sampleRecords", option("sampleRecords"), SAMPLE_RECORDS),
             dead_letter_topic=None if letters is None else letters.strip(),
+            time_zone=option("timeZone"),
         )
 
 

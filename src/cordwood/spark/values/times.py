@@ -1,14 +1,38 @@
-"""The times that Spark has: those of the years 1 to 9999, like Python. Arrow has more, and does not say so."""
+"""The times that Spark has: those of the years 1 to 9999, like Python. Arrow has more, and does not say so.
 
+And the zones that they may be written in.
+"""
+
+import re
+from datetime import UTC, datetime, tzinfo
 from typing import Final
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from cordwood.errors import ConfigError
 
 TIMESTAMP_MIN_US: Final = -62_135_596_800_000_000
 TIMESTAMP_MAX_US: Final = 253_402_300_799_999_999
 _DATE_MIN: Final = -719_162
 _DATE_MAX: Final = 2_932_896
+
+
+def zone_of(text: str | None) -> tzinfo:
+    """What the option timeZone says; without it, UTC.
+
+    Raises:
+        ConfigError: nobody knows the zone.
+    """
+    if text is None or text in ("UTC", "Z"):
+        return UTC
+    try:
+        if re.fullmatch(r"[+-]\d\d:\d\d", text):
+            return datetime.strptime(text, "%z").tzinfo or UTC
+        return ZoneInfo(text)
+    except (KeyError, ValueError, OSError):
+        raise ConfigError(f"timeZone is {text!r}; write a zone such as Europe/Berlin, +01:00 or UTC") from None
 
 
 def has_times(kind: pa.DataType) -> bool:

@@ -1,0 +1,50 @@
+"""The topic for dead letters, looked at before a query needs it: the first bad record may come after weeks."""
+
+from dataclasses import replace
+from typing import Final
+
+from cordwood.client.raw import RawClient, RawError, RawSettings, RequestRefused, Unavailable
+from cordwood.errors import ConfigError
+
+_MADE_WITHIN_MS: Final = 10_000
+"""A cluster that makes topics on demand has made it by then."""
+_CLEANUP: Final = "cleanup.policy"
+
+
+def prepare(settings: RawSettings, topic: str) -> None:
+    """Have the topic made if it is not there.
+
+    Raises:
+        ConfigError: there is none, or it would not take, or not keep, every letter.
+    """
+    with RawClient(settings) as client:
+        try:
+            if topic not in client.topics([topic]):
+                _make(settings, topic)
+        except RequestRefused as reason:
+            raise ConfigError(f"option deadLetterTopic is {topic}, which can not be used: {reason}") from reason
+        is_compacted = "compact" in _cleanup(client, topic)
+    if is_compacted:
+        raise ConfigError(
+            f"option deadLetterTopic is {topic}, which is compacted: it takes no record without a key, and keeps one "
+            f"of each key. Set its {_CLEANUP} to delete, or choose another topic"
+        )
+
+
+def _make(settings: RawSettings, topic: str) -> None:
+    try:
+        with RawClient(replace(settings, timeout_ms=min(settings.timeout_ms, _MADE_WITHIN_MS))) as maker:
+            maker.topics([topic], create=True)
+    except Unavailable as reason:
+        raise ConfigError(
+            f"option deadLetterTopic is {topic}, which does not exist, and the cluster does not make it by itself. "
+            "Make it, or choose another topic"
+        ) from reason
+
+
+def _cleanup(client: RawClient, topic: str) -> str:
+    """Empty if nobody may know."""
+    try:
+        return client.topic_settings([topic], [_CLEANUP]).get(topic, {}).get(_CLEANUP, "")
+    except RawError:
+        return ""
