@@ -1,6 +1,7 @@
 """Segment files and Fetch: two roads to the same bytes, whatever happens to the files on the way."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import UUID
@@ -13,7 +14,7 @@ from cordwood.record.build import Record, build, records
 from cordwood.spark import road
 from cordwood.spark.hints import direct_hints
 from cordwood.spark.road import DirectHint, Range, chunks
-from cordwood.spark.segments import Segments, Surprise, is_visible
+from cordwood.spark.segments import IDENTITY, Segments, Surprise, is_visible
 from cordwood.testing import Broker
 from cordwood.wire.messages import (
     DeleteRecordsRequest,
@@ -279,6 +280,21 @@ def test_files_of_somebody_else_are_not_read(shared: Stored, wrong: dict[str, ob
     assert not is_visible(hint, "t", 0)
     assert not is_visible(shared.hint, "t", 1)
     assert offsets(shared, 0, 50, direct=hint) == list(range(50))
+
+
+def test_the_files_of_a_broker_that_does_not_lead_any_more_are_not_read(shared: Stored, tmp_path: Path) -> None:
+    """They may end in records that were never committed, where the leader has others."""
+    former = tmp_path / "t-0"
+    former.mkdir()
+    for file in shared.directory.iterdir():
+        (former / file.name).write_bytes(file.read_bytes().replace(b"xxxx", b"yyyy"))
+    identity = (Path(shared.hint.log_dir) / IDENTITY).read_text()
+    (tmp_path / IDENTITY).write_text(re.sub(r"(?m)^(node|broker)\.id=.*$", r"\1.id=7", identity))
+    hint = shared.hint._replace(log_dir=str(tmp_path), node_id=7)
+    assert is_visible(hint, "t", 0)
+    wanted = Range("t", 0, 0, RECORDS)
+    found = b"".join(bytes(chunk.data) for chunk in chunks(shared.settings, wanted, isolation=0, direct=hint))
+    assert found == b"".join(log.read_bytes() for log in shared.logs())
 
 
 def test_chunks_hold_whole_batches_in_order(shared: Stored) -> None:

@@ -37,6 +37,8 @@ _WALK = Struct(">qi4xb6xi")
 class Fetched(NamedTuple):
     """A broker's answer for one partition."""
 
+    node_id: int
+    """Whose answer it is."""
     records: memoryview | bytes
     """Whole batches; valid until the client is used again. The first one may begin before the offset asked for."""
     next_offset: int
@@ -52,6 +54,13 @@ class Fetched(NamedTuple):
     def readable_end(self, isolation: int) -> int:
         """Up to where a reader may read."""
         return self.last_stable_offset if isolation == READ_COMMITTED else self.high_watermark
+
+
+class _Asked(NamedTuple):
+    """A question that is under way."""
+
+    connection: Connection
+    node_id: int
 
 
 class Wanted(NamedTuple):
@@ -98,16 +107,16 @@ class _Reading:
         self._end = end
         self._sizes = _Sizes(max_bytes)
         self._patience = Patience(cluster.settings)
-        self._asked: Connection | None = None
+        self._asked: _Asked | None = None
         self._empty_answers = 0
         self.position = start
 
     def next_answer(self) -> Fetched | None:
         """The next answer, one without records if there are none up to the end; None if it is worth another try."""
         try:
-            connection = self._asked or self._ask()
+            asked = self._asked or self._ask()
             self._asked = None
-            fetched = _receive(connection, self._wanted, self.position)
+            fetched = _receive(asked, self._wanted, self.position)
             if not fetched.records and fetched.readable_end(self._wanted.isolation) <= self.position:
                 # So it is for a moment after a change of leaders: the new one learns what is committed.
                 raise Retry(f"{self._wanted} ends at {self.position} now", Error.OFFSET_NOT_AVAILABLE)
@@ -136,14 +145,14 @@ class _Reading:
             except (ConnectionLost, Retry, UnknownTopic):
                 self._asked = None
 
-    def _ask(self) -> Connection:
+    def _ask(self) -> _Asked:
         limit = self._sizes.next(self._end - self.position)
         return _send(self._cluster, self._wanted, self.position, max_bytes=limit, wait_ms=WAIT_MS)
 
     def close(self) -> None:
         """Nobody will wait for the answer any more, and another's must not be mistaken for it."""
-        if self._asked is not None and self._asked.pending:
-            self._asked.close()
+        if self._asked is not None and self._asked.connection.pending:
+            self._asked.connection.close()
 
 
 class _Sizes:
@@ -161,7 +170,7 @@ class _Sizes:
         return min(self._max_bytes, max(likely, _FETCH_BYTES_MIN))
 
 
-def _send(cluster: Cluster, wanted: Wanted, offset: int, *, max_bytes: int, wait_ms: int) -> Connection:
+def _send(cluster: Cluster, wanted: Wanted, offset: int, *, max_bytes: int, wait_ms: int) -> _Asked:
     leader, epoch = cluster.leader(wanted.topic, wanted.partition)
     topic = cluster.topic(wanted.topic)
     connection = cluster.connection(leader)
@@ -178,18 +187,18 @@ def _send(cluster: Cluster, wanted: Wanted, offset: int, *, max_bytes: int, wait
         topics=[FetchRequestTopic(topic=topic.name, topic_id=topic.id, partitions=[partition])],
     )
     connection.send(request, version=version)
-    return connection
+    return _Asked(connection, leader)
 
 
-def _receive(connection: Connection, wanted: Wanted, offset: int) -> Fetched:
+def _receive(asked: _Asked, wanted: Wanted, offset: int) -> Fetched:
     what = f"{wanted} at offset {offset}"
-    answer = connection.receive(FetchResponse)
+    answer = asked.connection.receive(FetchResponse)
     raise_for(what, answer.error_code)
     parts = [part for topic_part in answer.responses for part in topic_part.partitions]
     if not parts:  # so answers a broker whose quota is used up
         raise Retry(what, Error.THROTTLING_QUOTA_EXCEEDED)
     if len(parts) != 1 or parts[0].partition_index != wanted.partition:
-        connection.close()
+        asked.connection.close()
         raise ProtocolError(f"{what}: the broker answered for other partitions than it was asked for")
     part = parts[0]
     if part.error_code == Error.OFFSET_OUT_OF_RANGE:
@@ -201,16 +210,17 @@ def _receive(connection: Connection, wanted: Wanted, offset: int) -> Fetched:
             high_watermark=part.high_watermark,
         )
     raise_for(what, part.error_code, topic=(wanted.topic, wanted.partition))
-    return _fetched(part, offset, what)
+    return _fetched(asked.node_id, part, offset, what)
 
 
-def _fetched(part: FetchResponsePartition, offset: int, what: str) -> Fetched:
+def _fetched(node_id: int, part: FetchResponsePartition, offset: int, what: str) -> Fetched:
     records = memoryview(part.records if part.records is not None else b"")  # type: ignore[arg-type]
     try:
         end, next_offset = whole_batches(records, offset)
     except CorruptData as error:
         raise CorruptData(f"{what}: {error}") from None
     return Fetched(
+        node_id,
         records[:end],
         next_offset,
         part.high_watermark,
