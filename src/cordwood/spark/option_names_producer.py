@@ -17,6 +17,7 @@ _CONSUMERS_ONLY: Final = (
     "allow.auto.create",
     "auto.commit",
     "check.crcs",
+    "client.rack",
     "exclude.internal",
     "fetch.",
     "group.",
@@ -46,6 +47,7 @@ WITHOUT_EFFECT: Final = frozenset(
     {
         "batch.size",
         "buffer.memory",
+        "client.rack",
         "linger.ms",
         "max.block.ms",
         "metadata.max.idle.ms",
@@ -65,6 +67,7 @@ FORBIDDEN: Final = {
     "partitioner.class": "there is nothing that would run it; give a column partition instead",
     "partitioner.ignore.keys": "give a column partition instead",
     "transactional.id": "rows are written at least once; a task that is repeated writes its rows again",
+    "sasl.client.callback.handler.class": "there is nothing that would run it; user and password are in sasl.jaas.config",
     "ssl.keystore.key": "put the key into a PEM file and set ssl.key.location",
     "ssl.keystore.certificate.chain": "put the certificates into a PEM file and set ssl.certificate.location",
 }
