@@ -82,10 +82,14 @@ class TlsServer:
 
     def _talk(self, client: socket.socket) -> None:
         assert self._target is not None
-        with suppress(OSError), client, socket.create_connection(self._target) as plain:
-            with self._context.wrap_socket(client, server_side=True) as secret:
-                threading.Thread(target=_pass_on, args=(plain, secret), daemon=True).start()
-                _pass_on(secret, plain)
+        with (
+            suppress(OSError),
+            client,
+            socket.create_connection(self._target) as plain,
+            self._context.wrap_socket(client, server_side=True) as secret,
+        ):
+            threading.Thread(target=_pass_on, args=(plain, secret), daemon=True).start()
+            _pass_on(secret, plain)
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -255,8 +255,8 @@ def _encrypted(plain_socket: socket.socket, address: Address, tls: "SSLContext")
         raise  # it hung up, which may be for reasons that go away
     except ssl.SSLError as error:
         raise AuthenticationFailed(
-            f"{shown(address)} and this client do not agree on TLS: {error}; does the broker want a certificate of ours, "
-            "and is it a port for TLS?"
+            f"{shown(address)} and this client do not agree on TLS: {error}; does the broker want a certificate of "
+            "ours, and is it a port for TLS?"
         ) from error
 
 

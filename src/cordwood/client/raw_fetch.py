@@ -3,8 +3,8 @@
 No record is looked at, and no object is made for one. The headers of batches are walked over, which cuts off the batch
 that an answer's limit has cut in two, and holds the broker to giving offsets that rise: a reader always gets on.
 
-The leader is asked, who may name a follower in our rack to read a range from. What a follower does not give, for whatever
-reason, the leader is asked for, and for all that comes after it: the leader alone knows what is there.
+The leader is asked, who may name a follower in our rack to read a range from. What a follower does not give, whatever
+the reason, the leader is asked for, and for all that comes after it: the leader alone knows what is there.
 """
 
 from collections.abc import Iterator

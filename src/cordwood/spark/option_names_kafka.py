@@ -95,7 +95,7 @@ FORBIDDEN: Final = {
     "value.deserializer": "values come as bytes: make something of them with DataFrame functions",
     "enable.auto.commit": "offsets are committed when their micro-batch is done, if option group is set",
     "interceptor.classes": "there is nothing that would run them",
-    "sasl.client.callback.handler.class": "there is nothing that would run it; user and password are in sasl.jaas.config",
+    "sasl.client.callback.handler.class": "there is nothing that would run it; set sasl.jaas.config",
     "ssl.keystore.key": "put the key into a PEM file and set ssl.key.location",
     "ssl.keystore.certificate.chain": "put the certificates into a PEM file and set ssl.certificate.location",
 }

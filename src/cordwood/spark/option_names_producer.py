@@ -67,7 +67,7 @@ FORBIDDEN: Final = {
     "partitioner.class": "there is nothing that would run it; give a column partition instead",
     "partitioner.ignore.keys": "give a column partition instead",
     "transactional.id": "rows are written at least once; a task that is repeated writes its rows again",
-    "sasl.client.callback.handler.class": "there is nothing that would run it; user and password are in sasl.jaas.config",
+    "sasl.client.callback.handler.class": "there is nothing that would run it; set sasl.jaas.config",
     "ssl.keystore.key": "put the key into a PEM file and set ssl.key.location",
     "ssl.keystore.certificate.chain": "put the certificates into a PEM file and set ssl.certificate.location",
 }
