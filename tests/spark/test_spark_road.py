@@ -3,10 +3,12 @@
 import os
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+from pyspark.sql import SparkSession
 
 from cordwood.client.raw import LATEST, OffsetOutOfRange, RawClient, RawSettings
 from cordwood.record.batch import batches
@@ -22,6 +24,9 @@ from cordwood.wire.messages import (
     DeleteRecordsRequestTopic,
     DeleteRecordsResponse,
 )
+from spark.engine import Query, batch
+from spark.spark_topics import Kafka
+from support.proxy import Proxy
 from support.raw import RawClient as OneConnection
 
 BATCH_RECORDS = 20
@@ -84,8 +89,8 @@ def offsets(
     for number, chunk in enumerate(chunks(stored.settings, wanted, isolation=isolation, direct=direct)):
         if number == 0:
             after_first()
-        for batch, header in batches(memoryview(chunk.data)):
-            found += [record.offset for record in records(batch, header, limit=1 << 24)]
+        for data, header in batches(memoryview(chunk.data)):
+            found += [record.offset for record in records(data, header, limit=1 << 24)]
     return [offset for offset in found if start <= offset < end]
 
 
@@ -138,6 +143,65 @@ def test_a_batch_that_is_larger_than_a_chunk_is_read_whole(shared: Stored) -> No
     segments = Segments(shared.directory, chunk_bytes=1_000)
     assert [following for _, following in segments.read(0, 60)] == [20, 40, 60]
     segments.close()
+
+
+# What a query reads of the files
+
+WHOLE_BYTES = 25_000 * 500
+
+
+class Counted:
+    """A topic that is worth reading from files, in a broker whose answers are counted."""
+
+    def __init__(self, proxy: Proxy) -> None:
+        self.proxy = proxy
+        self.kafka = Kafka(proxy.address)
+        self.kafka.produce(self.kafka.make("t"), [b"%d" % n + b"x" * 500 for n in range(25_000)])
+
+    def has_sent(self, read: Callable[[], int]) -> int:
+        """How many bytes went to those who read all."""
+        before = self.proxy.bytes_to_clients
+        assert read() == 25_000
+        return self.proxy.bytes_to_clients - before
+
+
+@pytest.fixture(scope="module")
+def counted() -> Iterator[Counted]:
+    proxy = Proxy("127.0.0.1", 0)
+    with proxy, Broker(settings={"advertised.listeners": f"PLAINTEXT://{proxy.address}"}) as broker:
+        proxy.lead_to(broker.port)
+        yield Counted(proxy)
+
+
+def test_tasks_read_the_files(counted: Counted) -> None:
+    options = {"subscribe": "t", "startingOffsets": "earliest"}
+
+    def streamed(**more: str) -> int:
+        query = Query(counted.kafka.bootstrap, **options, **more)
+        found = sum(map(len, query.drain()))
+        query.stop()
+        return found
+
+    def of_batch(**more: str) -> int:
+        return len(batch(counted.kafka.bootstrap, **options, **more))
+
+    for read in (streamed, of_batch):
+        assert counted.has_sent(read) < WHOLE_BYTES // 4
+        assert counted.has_sent(partial(read, direct="never")) > WHOLE_BYTES
+
+
+def test_in_spark_tasks_read_the_files(spark: SparkSession, counted: Counted, tmp_path: Path) -> None:
+    options = {"kafka.bootstrap.servers": counted.kafka.bootstrap, "subscribe": "t", "startingOffsets": "earliest"}
+
+    def streamed() -> int:
+        frame = spark.readStream.format("cordwood").options(**options).load()
+        writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+        query = writer.trigger(availableNow=True).start()
+        assert query.awaitTermination(90)
+        return sum(progress.numInputRows for progress in query.recentProgress)
+
+    assert counted.has_sent(lambda: spark.read.format("cordwood").options(**options).load().count()) < WHOLE_BYTES // 4
+    assert counted.has_sent(streamed) < WHOLE_BYTES // 4
 
 
 # Files that change while they are read
