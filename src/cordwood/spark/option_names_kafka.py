@@ -87,6 +87,8 @@ WITHOUT_EFFECT: Final = frozenset(
     }
 )
 KAFKA: Final = EFFECTIVE | WITHOUT_EFFECT
+PREFIXES_WITHOUT_EFFECT: Final = ("sasl.kerberos.", "sasl.login.", "sasl.oauthbearer.")
+"""Of ways to log in that do not exist here."""
 
 FORBIDDEN: Final = {
     "auto.offset.reset": "set startingOffsets to earliest or latest: Spark keeps the offsets of a query, and a stream "
@@ -108,7 +110,7 @@ def check_kafka_name(name: str) -> None:
     """
     if name in FORBIDDEN:
         raise ConfigError(f"option kafka.{name} is not supported; {FORBIDDEN[name]}")
-    if name in KAFKA or name.startswith(("sasl.kerberos.", "sasl.login.", "sasl.oauthbearer.")):
+    if name in KAFKA or name.startswith(PREFIXES_WITHOUT_EFFECT):
         return
     near = difflib.get_close_matches(name, sorted(KAFKA), n=1, cutoff=0.5)
     hint = f"did you mean kafka.{near[0]}?" if near else "Kafka's consumer has no such setting"

@@ -11,6 +11,7 @@ from typing import Final
 from cordwood.errors import ConfigError
 
 from .option_names_kafka import EFFECTIVE as CONSUMER_EFFECTIVE
+from .option_names_kafka import PREFIXES_WITHOUT_EFFECT
 from .option_names_kafka import WITHOUT_EFFECT as CONSUMER_WITHOUT_EFFECT
 
 _CONSUMERS_ONLY: Final = (
@@ -80,7 +81,7 @@ def check_producer_name(name: str) -> None:
     """
     if name in FORBIDDEN:
         raise ConfigError(f"option kafka.{name} is not supported; {FORBIDDEN[name]}")
-    if name in KAFKA or name.startswith(("sasl.kerberos.", "sasl.login.", "sasl.oauthbearer.")):
+    if name in KAFKA or name.startswith(PREFIXES_WITHOUT_EFFECT):
         return
     near = difflib.get_close_matches(name, sorted(KAFKA), n=1, cutoff=0.5)
     hint = f"did you mean kafka.{near[0]}?" if near else "Kafka's producer has no such setting"
