@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 COMPILED := .cache/compiled
+OLDEST_PYSPARK := 4.2.0
+OLDEST := .cache/pyspark-4.2
 BUILD ?= compiled
 WORKERS ?= 3
 TESTS ?=
@@ -12,10 +14,10 @@ ARGS ?=
 # Tests start hundreds of processes: where Python is told to keep no compiled files, each would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test torture check format bench wheels compiled docs clean
+.PHONY: help setup demo test test-pyspark-4.2 torture check format bench wheels compiled docs clean
 
 help: ## say what there is
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1	/' | expand -t 16
+	@grep -hE '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9.-]+):[^#]*## /  make \1	/' | expand -t 26
 
 setup: $(READY) ## make .venv and install everything into it; quick when nothing changed
 
@@ -28,6 +30,15 @@ demo: setup ## see it work: a broker, a group of consumers, a job on Spark (whic
 
 test: setup ## run the tests; TESTS=tests/wire runs some, WORKERS=8 uses more cores
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS) $(ARGS)
+
+test-pyspark-4.2: $(OLDEST)/.ready ## run the tests of Spark with the oldest PySpark that is supported
+	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup $(or $(TESTS),tests/spark) $(ARGS)
+
+$(OLDEST)/.ready: $(READY)
+	$(VENV)/bin/python -m venv $(OLDEST)
+	sed 's/^pyspark==.*/pyspark==$(OLDEST_PYSPARK)/' constraints.txt > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --constraint $(OLDEST)/constraints.txt --editable '.[dev]'
+	@touch $@
 
 torture: setup ## minutes of faults on a real cluster, then the checker; ARGS="--minutes 5 --seed 7"
 	$(BIN)/python tests/cluster/torture.py $(ARGS)

@@ -17,6 +17,10 @@ from cordwood.cli.main import COMMANDS, parser_for
 from cordwood.config import BROKER_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS, BrokerConfig
 from cordwood.config.group import bounds_of
 from cordwood.config.setting import settings_of
+from cordwood.spark.option_names import OPTIONS
+from cordwood.spark.option_names_kafka import FORBIDDEN, KAFKA
+from cordwood.spark.option_names_producer import FORBIDDEN as FORBIDDEN_TO_PRODUCERS
+from cordwood.spark.option_names_producer import KAFKA as PRODUCER
 from cordwood.wire.registry import APIS
 
 ROOT = Path(__file__).parent.parent
@@ -42,6 +46,13 @@ def test_a_handler_begins_with_its_name_key_and_versions(key: int) -> None:
 def test_every_setting_is_documented() -> None:
     page = (ROOT / "docs/configuration.md").read_text()
     assert [name for name in [*TOPIC_SETTINGS, *BROKER_SETTINGS] if f"| `{name}` |" not in page] == []
+
+
+def test_every_option_of_spark_is_documented() -> None:
+    page = (ROOT / "docs/spark.md").read_text()
+    assert [option.name for option in OPTIONS if f"| `{option.name}` |" not in page] == []
+    named = KAFKA | PRODUCER | FORBIDDEN.keys() | FORBIDDEN_TO_PRODUCERS.keys()
+    assert [name for name in sorted(named) if f"`{name}`" not in page] == []
 
 
 def test_every_setting_says_what_it_does_in_a_sentence() -> None:
@@ -92,12 +103,8 @@ def test_commands_of_the_readme_exist(command: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_make_targets_in_the_documents_exist(page: str) -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = set(
-        re.findall(
-            r"`?make ([a-z]+)`?(?=[`\s])", " ".join(re.findall(r"`make [a-z]+`?", (ROOT / page).read_text())) + " "
-        )
-    )
+    targets = set(re.findall(r"^([a-z0-9.-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"`make ([a-z0-9.-]+)", (ROOT / page).read_text()))
     assert named <= targets
 
 

@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from cli.runner import Outcome, Run
+from cordwood import Broker
 from cordwood.cli.spark_ready import missing_for_spark
-from cordwood.spark.pipelines.project import Project
+from cordwood.client.raw import RawClient
+from cordwood.record.build import Record, build
+from cordwood.spark.pipelines.project import KAFKA_PREFIX, Project
+from support.tls import TlsServer, make_certificate
 
 
 def refused(outcome: Outcome, sentence: str) -> bool:
@@ -145,6 +149,25 @@ def test_the_lag_is_the_clusters_of_now(run: Run, project: Project, topic: str) 
     away = run("pipeline", "status", str(project.root), "--no-plot", "--bootstrap", "127.0.0.1:1")
     assert away.lines[3].split()[3] == "0"
     assert "The lag is the one of the last batch: " in away.out
+
+
+def test_the_lag_is_read_as_the_specification_says(run: Run, project: Project, tmp_path: Path) -> None:
+    certificate = make_certificate(tmp_path, "server")
+    server = TlsServer(certificate)
+    configuration = {"security.protocol": "SSL", "ssl.ca.location": str(certificate.certificate)}
+    lines = "".join(f"\n  {KAFKA_PREFIX}{name}: {value}" for name, value in configuration.items())
+    project.spec.write_text(project.spec.read_text().replace("\nconfiguration:", f"\nconfiguration:{lines}"))
+    offsets = {"t": {"0": 0}}
+    write_journal(project, {"kind": "batch", "flow": "orders", "rows": 1, "end": offsets, "latest": offsets})
+    with server, Broker(settings={"advertised.listeners": f"PLAINTEXT://{server.address}"}) as broker:
+        server.lead_to(broker.port)
+        settings = Project.open(str(project.root)).settings(server.address, client_id="me", timeout_ms=5_000)
+        assert settings is not None
+        with RawClient(settings) as client:
+            client.topics(["t"], create=True)
+            client.produce("t", {0: bytes(build([Record(0, 0, None, b"a"), Record(1, 0, None, b"b")]))})
+        outcome = run("pipeline", "status", str(project.root), "--no-plot", "--bootstrap", server.address)
+    assert outcome.lines[3].split()[:4] == ["orders", "-", "-", "2"], outcome
 
 
 def test_the_plot_is_a_picture(run: Run, project: Project, tmp_path: Path) -> None:

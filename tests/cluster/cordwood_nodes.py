@@ -21,11 +21,12 @@ SETTINGS: Mapping[str, object] = {
     "default.replication.factor": 3,
     "group.initial.rebalance.delay.ms": 0,
     "auto.create.topics.enable": "false",
+    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
 }
 
 
 class CordwoodNode:
-    """One broker, on ports of its own that stay the same."""
+    """One broker, in a rack of its own, on ports of its own that stay the same."""
 
     def __init__(
         self,
@@ -41,7 +42,7 @@ class CordwoodNode:
         self.node_id = node_id
         self.data = directory
         self._network = network
-        told = {**SETTINGS, **(settings or {})}
+        told = {**SETTINGS, "broker.rack": f"rack-{node_id}", **(settings or {})}
         doors, shown = list(keepers), port
         if network is not None:
             doors = [network.to_keeper(node_id, keeper) for keeper in doors]

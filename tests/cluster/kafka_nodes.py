@@ -19,6 +19,7 @@ SETTINGS: Mapping[str, object] = {
     "replica.lag.time.max.ms": 2_000,
     "broker.session.timeout.ms": 3_000,
     "broker.heartbeat.interval.ms": 500,
+    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
 }
 
 
@@ -87,6 +88,7 @@ def kafka_nodes(directory: Path, count: int = 3) -> list[KafkaNode]:
         fixed = clusters.KAFKA_NODE.format(
             node_id=number, voters=voters, port=port, controller_port=controller_port, data=home
         )
-        file.write_text(fixed + "".join(f"{name}={value}\n" for name, value in SETTINGS.items()))
+        told = {**SETTINGS, "broker.rack": f"rack-{number}"}
+        file.write_text(fixed + "".join(f"{name}={value}\n" for name, value in told.items()))
         nodes.append(KafkaNode(number, port, home, file))
     return nodes

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 from pyspark.sql import DataFrame, Row
 
@@ -43,6 +43,11 @@ class Kafka:
         new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config)
         self.admin.create_topics([new])[topic].result(DEADLINE_S)
         return topic
+
+    def set(self, topic: str, name: str, value: str) -> None:
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        wanted = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+        self.admin.incremental_alter_configs([wanted])[wanted].result(DEADLINE_S)
 
     def grow(self, topic: str, partitions: int) -> None:
         self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(DEADLINE_S)

@@ -1,14 +1,19 @@
-"""Apache Kafka is read as well as this broker: over Fetch and from its files, with transactions that were aborted."""
+"""Apache Kafka is read and written as this broker is: over Fetch and from its files, with transactions that were
+aborted; in every codec."""
 
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
+from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructType
 
+from cordwood.spark.arrow_schema import HEADERS_TYPE
 from cordwood.spark.reading import Task
 from spark.engine import Query, batch, source
-from spark.spark_topics import DEADLINE_S, Kafka, without_headers
+from spark.spark_topics import CODECS, DEADLINE_S, Kafka, without_headers
 from support.kafka import KafkaProcess
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("spark")]
@@ -76,3 +81,39 @@ def test_its_files_are_read_where_they_can_be_seen(apache: Kafka, name: str, iso
     found = batch(apache.bootstrap, **options)
     assert [record.value for record in found] == [b"%d" % number for number in range(50_000)]
     assert found == batch(apache.bootstrap, **options, direct="never")
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_rows_of_every_kind_are_written(apache: Kafka, name: str, codec: str) -> None:
+    """More than one batch for each partition, with numbers that keep them from being stored twice."""
+    apache.make(name, 2)
+    count = 5_000
+    keys = [None if number % 10 == 0 else b"key-%d" % number for number in range(count)]
+    values = [None if number % 7 == 0 else b"%d" % number * 20 for number in range(count)]
+    headers = [[{"key": "h", "value": b"%d" % number}] if number % 3 else None for number in range(count)]
+    partitions = [number % 2 for number in range(count)]
+    columns = {
+        "key": pa.array(keys, pa.binary()),
+        "value": pa.array(values, pa.binary()),
+        "headers": pa.array(headers, HEADERS_TYPE),
+        "partition": pa.array(partitions, pa.int32()),
+    }
+    header = StructType().add("key", StringType()).add("value", BinaryType())
+    schema = StructType().add("key", BinaryType()).add("value", BinaryType())
+    schema = schema.add("headers", ArrayType(header)).add("partition", IntegerType())
+    made = source(apache.bootstrap, topic=name, kafka_compression_type=codec)
+    writer = pickle.loads(pickle.dumps(made.writer(schema, overwrite=False)))
+    writer.write(iter([pa.record_batch(columns)]))
+    found = apache.read(name)
+    for partition in range(2):
+        wanted = range(partition, count, 2)
+        here = [record for record in found if record.partition == partition]
+        assert [(record.key, record.value) for record in here] == [(keys[n], values[n]) for n in wanted]
+        assert [record.headers for record in here] == [(("h", b"%d" % n),) if n % 3 else None for n in wanted]
+
+
+def test_a_topic_is_made_by_being_written_to(apache: Kafka, name: str) -> None:
+    made = source(apache.bootstrap, topic=name)
+    writer = made.writer(StructType().add("value", BinaryType()), overwrite=False)
+    writer.write(iter([pa.record_batch({"value": pa.array([b"a", b"b"], pa.binary())})]))
+    assert sorted(record.value or b"" for record in apache.read(name)) == [b"a", b"b"]

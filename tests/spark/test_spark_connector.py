@@ -9,13 +9,16 @@ import pytest
 from benchmarks import spark_connector as connector
 from pyspark.sql import DataFrame, SparkSession
 
+from cordwood.spark.listener import OffsetCommitter
 from cordwood.testing import Broker
 from spark.conftest import Load
-from spark.spark_topics import Kafka, collected, offsets_text
+from spark.spark_topics import DEADLINE_S, Kafka, collected, compacted, offsets_text
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.java]
 
 PARTITIONS = 3
+LARGE = 25_000
 TOPIC = "connector-all-kinds"
 
 
@@ -88,6 +91,38 @@ def test_a_stream_is_that_of_spark_s_connector(
     assert max(ours) <= 300
 
 
+@pytest.fixture(scope="module")
+def odd_topics(broker: Broker, kafka: Kafka) -> str:
+    """Gaps between the offsets; the broker's times; one that is worth reading from files."""
+    gaps = kafka.make("connector-gaps", min_cleanable_dirty_ratio=0.01, internal_segment_bytes=2000)
+    producer = kafka.producer("zstd")
+    for number in range(400):
+        producer.produce(gaps, b"%d" % number * 20, key=b"key-%d" % (number % 7 if number % 5 else number))
+        if number % 9 == 0:
+            producer.flush()
+    assert producer.flush(DEADLINE_S) == 0
+    kafka.set(gaps, "cleanup.policy", "compact")  # only now: all of it at once, and nothing while it is read
+    times = kafka.make("connector-times", 2, message_timestamp_type="LogAppendTime")
+    kafka.produce_random(times, 2, 100, seed=12)
+    large = kafka.make("connector-large")
+    kafka.produce(large, [b"%d" % number for number in range(LARGE)], codec="lz4", timestamp_ms=1_700_000_000_000)
+    eventually(lambda: compacted(Path(broker.data), gaps), within_s=60, what="compaction")
+    return f"{gaps},{times},{large}"
+
+
+def test_odd_topics_are_those_of_spark_s_connector(
+    load: Load, load_stream: Load, spark: SparkSession, odd_topics: str, tmp_path: Path
+) -> None:
+    ours, theirs = (collected(load(kind, subscribe=odd_topics)) for kind in ("cordwood", "kafka"))
+    assert ours == theirs
+    gaps = [record.offset for record in ours if record.topic == "connector-gaps"]
+    assert len(gaps) < gaps[-1]
+    assert {record.timestamp_type for record in ours if record.topic == "connector-times"} == {1}
+    assert sum(record.topic == "connector-large" for record in ours) == LARGE
+    run(load_stream(subscribe=odd_topics, startingOffsets="earliest"), tmp_path / "checkpoint", tmp_path / "out")
+    assert collected(spark.read.parquet(str(tmp_path / "out"))) == theirs
+
+
 def test_a_checkpoint_of_spark_s_connector_is_continued(
     load_stream: Load, spark: SparkSession, kafka: Kafka, name: str, tmp_path: Path
 ) -> None:
@@ -110,3 +145,27 @@ def test_spark_s_connector_writes_to_this_broker(
     found = collected(load(subscribe=name))
     assert found == kafka.read(name)
     assert sorted(int(record.key or b"") for record in found) == list(range(200))
+
+
+def test_spark_s_connector_writes_a_stream_whose_lag_a_listener_shows(
+    load_stream: Load, spark: SparkSession, broker: Broker, kafka: Kafka, topic: str, name: str, tmp_path: Path
+) -> None:
+    """A job on Spark's own connector, from topic to topic: the listener knows no more than what it reports."""
+    kafka.make(name, 2)
+    listener = OffsetCommitter(broker.bootstrap, "{query}-lag", queries=[name])
+    spark.streams.addListener(listener)
+    try:
+        frame = load_stream("kafka", subscribe=topic, startingOffsets="earliest", includeHeaders="true")
+        writer = frame.select("key", "value", "headers").writeStream.format("kafka").queryName(name)
+        writer = writer.option("kafka.bootstrap.servers", broker.bootstrap).option("topic", name)
+        writer = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
+        assert writer.start().awaitTermination(90)
+        ends = {record.partition: record.offset + 1 for record in kafka.read(topic)}
+        eventually(lambda: kafka.committed(f"{name}-lag", topic) == ends, within_s=DEADLINE_S, what="the commit")
+    finally:
+        spark.streams.removeListener(listener)
+
+    def contents(of: str) -> list[str]:
+        return sorted(repr((record.key, record.value, record.headers)) for record in kafka.read(of))
+
+    assert contents(name) == contents(topic)

@@ -1,6 +1,8 @@
 """The source's options: Spark's rules, and errors that say what would be right."""
 
 import pickle
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,8 @@ from cordwood.errors import ConfigError
 from cordwood.spark.offsets import EARLIEST, LATEST, AtOffsets, AtTimes, Everywhere
 from cordwood.spark.option_file import hidden, resolved
 from cordwood.spark.option_names import OPTIONS, Use
+from cordwood.spark.option_names_kafka import check_kafka_name
+from cordwood.spark.option_names_producer import check_producer_name
 from cordwood.spark.options import SourceOptions
 from cordwood.spark.source import CordwoodSource
 from cordwood.spark.subscription import Assign, Subscribe, SubscribePattern
@@ -133,6 +137,16 @@ def test_what_spark_forbids_is_refused_with_a_reason(name: str, hint: str) -> No
     text = refusal(**{f"kafka.{name}": "x"})
     assert f"kafka.{name}" in text
     assert hint in text
+
+
+@pytest.mark.parametrize("check", [check_kafka_name, check_producer_name])
+def test_a_class_that_would_log_in_is_refused_with_a_reason(check: Callable[[str], None]) -> None:
+    with pytest.raises(ConfigError, match=r"not supported; there is nothing that would run it.*sasl\.jaas\.config"):
+        check("sasl.client.callback.handler.class")
+
+
+def test_the_rack_says_where_a_query_runs() -> None:
+    assert options(**dotted(kafka_client_rack="north")).settings.rack == "north"
 
 
 def test_settings_without_effect_are_taken() -> None:
@@ -294,11 +308,12 @@ def test_a_file_of_options_that_can_not_be_used_says_why(tmp_path: Path, text: s
         resolved({"subscribe": "t", "optionsFile": str(path)})
 
 
-def test_what_is_no_secret_stays_where_it_is(tmp_path: Path) -> None:
+def test_what_is_no_secret_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     given = {"kafka.bootstrap.servers": "h:1", "valueFormat": "json", "schema.registry.url": "http://r"}
-    assert hidden(given, str(tmp_path)) == given
+    assert hidden(given) == given
     assert not list(tmp_path.iterdir())
-    found = hidden({**given, "kafka.ssl.key.password": "hush"}, str(tmp_path))
+    found = hidden({**given, "kafka.ssl.key.password": "hush"})
     assert resolved(found) == {**given, "kafka.ssl.key.password": "hush"}
     assert "hush" not in str(found)
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -15,13 +16,20 @@ from cordwood.cli.demo_orders import make_orders
 from cordwood.cli.demo_spark import produce_customers, show_outcome
 from cordwood.cli.main import main
 from cordwood.client.connect import ClientError, Cluster
+from cordwood.client.raw import RawClient, RawSettings, Security
+from cordwood.errors import ConfigError
+from cordwood.record.build import Record, build
 from cordwood.spark.pipelines import journal
 from cordwood.spark.pipelines.journal import BYTES_MAX, Entry, Journal, Tail, read
-from cordwood.spark.pipelines.project import Project
+from cordwood.spark.pipelines.news import RESTLESS_S, News
+from cordwood.spark.pipelines.project import KAFKA_PREFIX, Project
 from cordwood.spark.pipelines.reasons import LENGTH_MAX, flow_failure, reason
 from cordwood.spark.pipelines.status import Status, status_of
+from cordwood.testing import Broker
 from spark.spark_home import JVM_OPTIONS
 from spark.spark_topics import Kafka
+from support.scripted import ScriptedBroker, hang_up
+from support.tls import TlsServer, make_certificate
 from support.waiting import eventually
 
 CORDWOOD = [sys.executable, "-m", "cordwood.cli"]
@@ -120,6 +128,105 @@ def test_an_edit_changes_the_fingerprint_and_a_result_does_not(tmp_path: Path) -
     assert project.fingerprint() == before
     (tmp_path / "transformations" / "customers.sql").write_text("SELECT 1")
     assert project.fingerprint() != before
+
+
+def test_how_to_reach_the_cluster_is_in_the_specification(tmp_path: Path) -> None:
+    assert main(["pipeline", "init", str(tmp_path)]) == 0
+    project = Project.open(str(tmp_path))
+    more = {f"{KAFKA_PREFIX}security.protocol": "SSL", f"{KAFKA_PREFIX}ssl.ca.location": "/ca.pem"}
+    found = replace(project, configuration={**project.configuration, **more}).settings(
+        "h:1", client_id="me", timeout_ms=5
+    )
+    expected = RawSettings("h:1", client_id="me", timeout_ms=5, security=Security(protocol="SSL", ca_file="/ca.pem"))
+    assert found == expected
+    wrong = replace(project, configuration={f"{KAFKA_PREFIX}security.protocol": "TLS"})
+    assert wrong.settings(None, client_id="me", timeout_ms=5) is None
+    with pytest.raises(ConfigError, match=r"spark-pipeline.yml: spark\.cordwood\.kafka\.security\.protocol is 'TLS'"):
+        wrong.settings("h:1", client_id="me", timeout_ms=5)
+
+
+# News
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def _news(settings: RawSettings | None, *, took_s: float = 0.5) -> tuple[News, Clock]:
+    """A run has just ended."""
+    clock = Clock()
+    news = News(settings, clock)
+    news.run_begins()
+    clock.now_s += took_s
+    news.run_ended()
+    return news, clock
+
+
+def test_records_that_have_come_are_news(kafka: Kafka, name: str) -> None:
+    kafka.produce(kafka.make(name, 2), [b"a", b"b"])
+    news, _ = _news(RawSettings(kafka.bootstrap))
+    assert news.has_come([{name: {"0": 1, "1": 0}}], has_others=False)
+    assert not news.has_come([{name: {"0": 2, "1": 0}}], has_others=False)
+    assert not news.has_come([{name: {"0": 2, "1": 0}, "gone": {"0": 7}}], has_others=False)
+    kafka.grow(name, 3)
+    kafka.produce(name, [b"c"], partition=2)
+    assert news.has_come([{name: {"0": 2, "1": 0}}], has_others=False)
+
+
+@pytest.mark.parametrize(("took_s", "after_s"), [(0.5, RESTLESS_S), (20.0, 200.0)])
+def test_what_nobody_reports_is_found_before_long(kafka: Kafka, name: str, took_s: float, after_s: float) -> None:
+    """A new topic that a pattern matches, a topic that is read as a batch."""
+    kafka.produce(kafka.make(name), [b"a"])
+    news, clock = _news(RawSettings(kafka.bootstrap), took_s=took_s)
+    clock.now_s += after_s - 0.1
+    assert not news.has_come([{name: {"0": 1}}], has_others=False)
+    clock.now_s += 0.1
+    assert news.has_come([{name: {"0": 1}}], has_others=False)
+
+
+def test_where_nobody_can_say_a_run_will(tmp_path: Path) -> None:
+    """A cluster that is away, or wants TLS, has no news for ever, for all that we know."""
+    with ScriptedBroker([hang_up]) as away:
+        unreachable = RawSettings(away.bootstrap, timeout_ms=50, retry_backoff_ms=10)
+    with TlsServer(make_certificate(tmp_path, "server")) as secret, ScriptedBroker([hang_up]) as behind:
+        secret.lead_to(int(behind.bootstrap.rpartition(":")[2]))
+        plainly = RawSettings(secret.address, timeout_ms=50, retry_backoff_ms=10)
+        for settings in (unreachable, plainly, None):
+            news, clock = _news(settings, took_s=60.0)
+            assert not news.has_come([{"t": {"0": 1}}], has_others=False)
+            clock.now_s += RESTLESS_S
+            assert news.has_come([{"t": {"0": 1}}], has_others=False)
+
+
+@pytest.mark.parametrize("has_others", [False, True])
+def test_sources_that_are_no_topics_are_looked_into_now_and_then(has_others: bool) -> None:
+    news, clock = _news(None, took_s=60.0)
+    assert not news.has_come([{}], has_others=has_others)
+    clock.now_s += RESTLESS_S
+    assert news.has_come([{}], has_others=has_others)
+
+
+def test_a_cluster_that_wants_tls_is_asked_as_the_specification_says(tmp_path: Path) -> None:
+    certificate = make_certificate(tmp_path, "server")
+    assert main(["pipeline", "init", str(tmp_path / "shop")]) == 0
+    project = Project.open(str(tmp_path / "shop"))
+    more = {f"{KAFKA_PREFIX}security.protocol": "SSL", f"{KAFKA_PREFIX}ssl.ca.location": str(certificate.certificate)}
+    project = replace(project, configuration={**project.configuration, **more})
+    server = TlsServer(certificate)
+    with server, Broker(settings={"advertised.listeners": f"PLAINTEXT://{server.address}"}) as broker:
+        server.lead_to(broker.port)
+        settings = project.settings(server.address, client_id="me", timeout_ms=5_000)
+        assert settings is not None
+        with RawClient(settings) as client:
+            client.topics(["t"], create=True)
+            client.produce("t", {0: bytes(build([Record(0, 0, None, b"a")]))})
+        news, _ = _news(settings)
+        assert news.has_come([{"t": {"0": 0}}], has_others=False)
+        assert not news.has_come([{"t": {"0": 1}}], has_others=False)
 
 
 # The whole

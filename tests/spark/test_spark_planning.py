@@ -46,6 +46,10 @@ def test_a_small_partition_gets_at_least_one_offset() -> None:
     assert planning.rate_limited(10, offsets(0, 0), offsets(1_000_000, 1)) == offsets(9, 1)
 
 
+def test_what_is_left_over_goes_where_there_is_more() -> None:
+    assert planning.rate_limited(4, offsets(0, 0, 0), offsets(1, 2, 2)) == offsets(1, 2, 1)
+
+
 def test_nothing_is_taken_beyond_the_end() -> None:
     assert planning.rate_limited(10**6, offsets(0, 0), offsets(5, 7)) == offsets(5, 7)
 

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from struct import pack
+from uuid import UUID
 
 import pytest
 
@@ -28,9 +29,16 @@ from cordwood.errors import ConfigError, CorruptData, Error, ProtocolError
 from cordwood.record.batch import batches
 from cordwood.record.build import Record, build, records
 from cordwood.testing import Broker
+from cordwood.wire.frame import read_request, read_request_head
 from cordwood.wire.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchResponsePartition,
+    FetchResponseTopic,
     MetadataResponse,
     MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
     SaslAuthenticateResponse,
     SaslHandshakeResponse,
 )
@@ -282,6 +290,101 @@ def test_old_record_formats_are_named() -> None:
     old[16] = 1
     with pytest.raises(CorruptData, match="record format 1"):
         whole_batches(memoryview(old), 0)
+
+
+# The nearest replica
+
+
+class Replica:
+    """A scripted broker of a cluster of two: 1 leads the partition, 2 follows. Its answers to Fetch come in order."""
+
+    def __init__(self, *answers: FetchResponsePartition) -> None:
+        self._answers = list(answers)
+        self.racks: list[str] = []
+        self.looks = 0
+        self.server = ScriptedBroker([self._answer])
+        self.cluster: list[MetadataResponseBroker] = []
+
+    def _answer(self, frame: memoryview) -> bytes | None:
+        match read_request_head(frame).api_key:
+            case 18:
+                return versions(frame)
+            case 3:
+                self.looks += 1
+                partition = MetadataResponsePartition(partition_index=0, leader_id=1, leader_epoch=4)
+                topic = MetadataResponseTopic(name="t", topic_id=UUID(int=9), partitions=[partition])
+                return message(MetadataResponse(brokers=self.cluster, topics=[topic]))(frame)
+        request = read_request(read_request_head(frame), frame)
+        assert isinstance(request, FetchRequest)
+        self.racks.append(request.rack_id)
+        if not self._answers:
+            return None
+        found = FetchResponseTopic(topic="t", topic_id=UUID(int=9), partitions=[self._answers.pop(0)])
+        return message(FetchResponse(responses=[found]))(frame)
+
+
+def of_offset(offset: int) -> FetchResponsePartition:
+    """One record."""
+    data = bytearray(batch(b"%d" % offset))
+    data[:8] = pack(">q", offset)
+    return FetchResponsePartition(high_watermark=3, last_stable_offset=3, log_start_offset=0, records=bytes(data))
+
+
+def read_from(leader: Replica, follower: Replica, *, rack: str = "a") -> list[bytes | None]:
+    """What comes from the two, offsets 0 to 2."""
+    with leader.server, follower.server:
+        leader.cluster = follower.cluster = [
+            MetadataResponseBroker(node_id=node, host="127.0.0.1", port=int(one.server.bootstrap.rpartition(":")[2]))
+            for node, one in ((1, leader), (2, follower))
+        ]
+        with RawClient(RawSettings(leader.server.bootstrap, rack=rack, retry_backoff_ms=10)) as client:
+            found = [value for answer in client.fetch_range("t", 0, 0, 3) for value in values(answer.records)]
+    assert leader.looks + follower.looks == 1, "who is sent elsewhere goes there at once, without a pause and a look"
+    return found
+
+
+ELSEWHERE = FetchResponsePartition(high_watermark=3, last_stable_offset=3, preferred_read_replica=2, records=b"")
+ALL = [b"0", b"1", b"2"]
+
+
+def test_a_range_is_read_from_the_replica_that_the_leader_names() -> None:
+    leader, follower = Replica(ELSEWHERE), Replica(*map(of_offset, range(3)))
+    assert read_from(leader, follower) == ALL
+    assert (leader.racks, follower.racks) == (["a"], ["a"] * 3)
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        FetchResponsePartition(error_code=Error.OFFSET_OUT_OF_RANGE, records=b""),
+        FetchResponsePartition(error_code=Error.NOT_LEADER_OR_FOLLOWER, records=b""),
+        FetchResponsePartition(error_code=Error.TOPIC_AUTHORIZATION_FAILED, records=b""),
+        FetchResponsePartition(high_watermark=1, last_stable_offset=1, log_start_offset=0, records=b""),
+        None,
+    ],
+    ids=["out of range", "no replica", "refused", "behind", "hung up"],
+)
+def test_what_a_follower_does_not_give_the_leader_does(trouble: FetchResponsePartition | None) -> None:
+    leader = Replica(ELSEWHERE, of_offset(1), of_offset(2))
+    follower = Replica(of_offset(0), *([trouble] if trouble is not None else []))
+    assert read_from(leader, follower) == ALL
+    assert leader.racks == ["a", "", ""], "it would name the same follower again"
+
+
+def test_only_the_leader_knows_what_is_out_of_range() -> None:
+    missing = FetchResponsePartition(error_code=Error.OFFSET_OUT_OF_RANGE, log_start_offset=5, records=b"")
+    with pytest.raises(OffsetOutOfRange, match="it has 5 to 0"):
+        read_from(Replica(ELSEWHERE, missing), Replica(missing))
+
+
+def test_without_a_rack_nobody_is_asked_for_the_nearest() -> None:
+    leader, follower = Replica(*map(of_offset, range(3))), Replica()
+    assert read_from(leader, follower, rack="") == ALL
+    assert (leader.racks, follower.racks) == ([""] * 3, [])
+
+
+def test_the_rack_is_that_of_kafkas_client() -> None:
+    assert RawSettings.of_properties({"bootstrap.servers": "a:1", "client.rack": "north"}).rack == "north"
 
 
 # Who we are

@@ -1,11 +1,14 @@
 """Segment files and Fetch: two roads to the same bytes, whatever happens to the files on the way."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+from pyspark.sql import SparkSession
 
 from cordwood.client.raw import LATEST, OffsetOutOfRange, RawClient, RawSettings
 from cordwood.record.batch import batches
@@ -13,7 +16,7 @@ from cordwood.record.build import Record, build, records
 from cordwood.spark import road
 from cordwood.spark.hints import direct_hints
 from cordwood.spark.road import DirectHint, Range, chunks
-from cordwood.spark.segments import Segments, Surprise, is_visible
+from cordwood.spark.segments import IDENTITY, Segments, Surprise, is_visible
 from cordwood.testing import Broker
 from cordwood.wire.messages import (
     DeleteRecordsRequest,
@@ -21,6 +24,9 @@ from cordwood.wire.messages import (
     DeleteRecordsRequestTopic,
     DeleteRecordsResponse,
 )
+from spark.engine import Query, batch
+from spark.spark_topics import Kafka
+from support.proxy import Proxy
 from support.raw import RawClient as OneConnection
 
 BATCH_RECORDS = 20
@@ -83,8 +89,8 @@ def offsets(
     for number, chunk in enumerate(chunks(stored.settings, wanted, isolation=isolation, direct=direct)):
         if number == 0:
             after_first()
-        for batch, header in batches(memoryview(chunk.data)):
-            found += [record.offset for record in records(batch, header, limit=1 << 24)]
+        for data, header in batches(memoryview(chunk.data)):
+            found += [record.offset for record in records(data, header, limit=1 << 24)]
     return [offset for offset in found if start <= offset < end]
 
 
@@ -137,6 +143,65 @@ def test_a_batch_that_is_larger_than_a_chunk_is_read_whole(shared: Stored) -> No
     segments = Segments(shared.directory, chunk_bytes=1_000)
     assert [following for _, following in segments.read(0, 60)] == [20, 40, 60]
     segments.close()
+
+
+# What a query reads of the files
+
+WHOLE_BYTES = 25_000 * 500
+
+
+class Counted:
+    """A topic that is worth reading from files, in a broker whose answers are counted."""
+
+    def __init__(self, proxy: Proxy) -> None:
+        self.proxy = proxy
+        self.kafka = Kafka(proxy.address)
+        self.kafka.produce(self.kafka.make("t"), [b"%d" % n + b"x" * 500 for n in range(25_000)])
+
+    def has_sent(self, read: Callable[[], int]) -> int:
+        """How many bytes went to those who read all."""
+        before = self.proxy.bytes_to_clients
+        assert read() == 25_000
+        return self.proxy.bytes_to_clients - before
+
+
+@pytest.fixture(scope="module")
+def counted() -> Iterator[Counted]:
+    proxy = Proxy("127.0.0.1", 0)
+    with proxy, Broker(settings={"advertised.listeners": f"PLAINTEXT://{proxy.address}"}) as broker:
+        proxy.lead_to(broker.port)
+        yield Counted(proxy)
+
+
+def test_tasks_read_the_files(counted: Counted) -> None:
+    options = {"subscribe": "t", "startingOffsets": "earliest"}
+
+    def streamed(**more: str) -> int:
+        query = Query(counted.kafka.bootstrap, **options, **more)
+        found = sum(map(len, query.drain()))
+        query.stop()
+        return found
+
+    def of_batch(**more: str) -> int:
+        return len(batch(counted.kafka.bootstrap, **options, **more))
+
+    for read in (streamed, of_batch):
+        assert counted.has_sent(read) < WHOLE_BYTES // 4
+        assert counted.has_sent(partial(read, direct="never")) > WHOLE_BYTES
+
+
+def test_in_spark_tasks_read_the_files(spark: SparkSession, counted: Counted, tmp_path: Path) -> None:
+    options = {"kafka.bootstrap.servers": counted.kafka.bootstrap, "subscribe": "t", "startingOffsets": "earliest"}
+
+    def streamed() -> int:
+        frame = spark.readStream.format("cordwood").options(**options).load()
+        writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+        query = writer.trigger(availableNow=True).start()
+        assert query.awaitTermination(90)
+        return sum(progress.numInputRows for progress in query.recentProgress)
+
+    assert counted.has_sent(lambda: spark.read.format("cordwood").options(**options).load().count()) < WHOLE_BYTES // 4
+    assert counted.has_sent(streamed) < WHOLE_BYTES // 4
 
 
 # Files that change while they are read
@@ -279,6 +344,21 @@ def test_files_of_somebody_else_are_not_read(shared: Stored, wrong: dict[str, ob
     assert not is_visible(hint, "t", 0)
     assert not is_visible(shared.hint, "t", 1)
     assert offsets(shared, 0, 50, direct=hint) == list(range(50))
+
+
+def test_the_files_of_a_broker_that_does_not_lead_any_more_are_not_read(shared: Stored, tmp_path: Path) -> None:
+    """They may end in records that were never committed, where the leader has others."""
+    former = tmp_path / "t-0"
+    former.mkdir()
+    for file in shared.directory.iterdir():
+        (former / file.name).write_bytes(file.read_bytes().replace(b"xxxx", b"yyyy"))
+    identity = (Path(shared.hint.log_dir) / IDENTITY).read_text()
+    (tmp_path / IDENTITY).write_text(re.sub(r"(?m)^(node|broker)\.id=.*$", r"\1.id=7", identity))
+    hint = shared.hint._replace(log_dir=str(tmp_path), node_id=7)
+    assert is_visible(hint, "t", 0)
+    wanted = Range("t", 0, 0, RECORDS)
+    found = b"".join(bytes(chunk.data) for chunk in chunks(shared.settings, wanted, isolation=0, direct=hint))
+    assert found == b"".join(log.read_bytes() for log in shared.logs())
 
 
 def test_chunks_hold_whole_batches_in_order(shared: Stored) -> None:

@@ -1,12 +1,15 @@
 """Topics as views and tables: what they show, and when."""
 
 import re
+import shutil
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlparse
+from urllib.request import url2pathname
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -14,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cordwood.client.raw import Unavailable
 from cordwood.errors import ConfigError
 from cordwood.spark import attach, table
-from cordwood.spark.views import BOOTSTRAP_KEY, latest_query, quoted
+from cordwood.spark.views import BOOTSTRAP_KEY, DATABASE, latest_query, quoted
 from cordwood.testing import Broker
 from spark.spark_topics import Kafka
 
@@ -67,6 +70,18 @@ def test_what_may_be_secret_is_in_no_views_text(spark: SparkSession, broker: Bro
     (path,) = re.findall(r"'optionsFile' = '([^']*)'", text)
     assert Path(path).stat().st_mode & 0o077 == 0
     assert Path(path).parent.stat().st_mode & 0o077 == 0
+
+
+def test_a_database_that_has_outlived_its_directory_is_used_all_the_same(
+    spark: SparkSession, broker: Broker, kafka: Kafka, name: str
+) -> None:
+    """Hive's catalog keeps it, whatever becomes of a temporary directory."""
+    kafka.make(name)
+    put(kafka, name, ("a", "1"))
+    attach(spark, broker.bootstrap, topics=name)
+    shutil.rmtree(url2pathname(urlparse(spark.catalog.getDatabase(DATABASE).locationUri).path))
+    (view,) = attach(spark, broker.bootstrap, topics=name, options={"kafka.sasl.password": "hush-hush"})
+    assert shown(spark.table(quoted(view))) == [("a", "1")]
 
 
 def test_a_view_has_typed_values(spark: SparkSession, broker: Broker, kafka: Kafka, name: str) -> None:

@@ -23,11 +23,16 @@ class Proxy:
         self._silent_to_server = self._silent_to_client = False
         self._refusing = False
         self._ended = False
+        self.bytes_to_clients = 0
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._selector.register(self._wake_read, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
 
     # ------------------------------------------------------------------ what a test does
+
+    def lead_to(self, port: int) -> None:
+        """For a server that has to know this address before it has one of its own."""
+        self._target = (self._target[0], port)
 
     def cut(self) -> None:
         """Close everything; whoever comes is closed at once."""
@@ -118,6 +123,7 @@ class Proxy:
         except OSError:
             data = b""
         if data:
+            self.bytes_to_clients += len(data) if sock in self._from_server else 0
             _send(self._other_end[sock], data)
         else:
             self._drop(sock)

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import FrameType
 
 from cordwood.client.connect import knock
-from cordwood.client.raw import RawError, RawSettings
-from cordwood.errors import ConfigError
+from cordwood.client.raw import RawError
+from cordwood.errors import ConfigError, ProtocolError
 from cordwood.spark.pipelines import journal
 from cordwood.spark.pipelines.example import TOPICS, write_example
 from cordwood.spark.pipelines.journal import Tail
@@ -114,6 +114,7 @@ def _run(arguments: argparse.Namespace) -> int:
     bootstrap = arguments.bootstrap or project.bootstrap
     if bootstrap is not None:
         knock(bootstrap)
+    project.settings(bootstrap, client_id="", timeout_ms=1)  # what can not be used is said before Spark starts
     order = Order(
         directory=str(project.root),
         watch=arguments.watch,
@@ -215,12 +216,12 @@ def _lags(project: Project, status: Status, bootstrap: str | None) -> tuple[dict
     """How far behind each flow is, and why that is not as of now, if it is not."""
     reading = [flow for flow in status.flows.values() if flow.end]
     at_last = {flow.name: flow.batches[-1].lag for flow in reading}
-    address = bootstrap or project.bootstrap
-    if address is None or not reading:
+    settings = project.settings(bootstrap, client_id="cordwood-status", timeout_ms=3000)
+    if settings is None or not reading:
         return at_last, "" if not reading else "the specification names no broker; --bootstrap does"
     try:
-        return lags(reading, RawSettings(address, client_id="cordwood-status", timeout_ms=3000)), ""
-    except RawError as error:
+        return lags(reading, settings), ""
+    except (RawError, ProtocolError) as error:
         return at_last, str(error)
 
 

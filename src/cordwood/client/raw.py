@@ -164,7 +164,7 @@ class RawClient:
         isolation: int = READ_UNCOMMITTED,
         wait_ms: int = WAIT_MS,
     ) -> "Fetched":
-        """Whole batches from *offset* on, at least one if there is any within *wait_ms*.
+        """Whole batches of the leader from *offset* on, at least one if there is any within *wait_ms*.
 
         The records are valid until the client is used again.
 
@@ -193,6 +193,7 @@ class RawClient:
     ) -> "Iterator[Fetched]":
         """As ``fetch``, for all there is from *start* up to *end*, with the next request always under way.
 
+        It comes from a follower in ``settings.rack`` if the leader names one.
         *end* is not after the partition's readable end. Each answer is valid until the next one is asked for.
         """
         from .raw_fetch import Wanted, fetch_range

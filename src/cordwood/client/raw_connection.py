@@ -245,12 +245,19 @@ def _connected(address: Address, settings: RawSettings, tls: "SSLContext | None"
 
 
 def _encrypted(plain_socket: socket.socket, address: Address, tls: "SSLContext") -> socket.socket:
-    from ssl import SSLCertVerificationError  # loaded with the context, and only then
+    import ssl  # loaded with the context, and only then
 
     try:
         return tls.wrap_socket(plain_socket, server_hostname=address[0])
-    except SSLCertVerificationError as error:
+    except ssl.SSLCertVerificationError as error:
         raise AuthenticationFailed(f"the certificate of {shown(address)} is not trusted: {error}") from error
+    except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError):
+        raise  # it hung up, which may be for reasons that go away
+    except ssl.SSLError as error:
+        raise AuthenticationFailed(
+            f"{shown(address)} and this client do not agree on TLS: {error}; does the broker want a certificate of "
+            "ours, and is it a port for TLS?"
+        ) from error
 
 
 def lost(address: Address, error: OSError) -> ConnectionLost:

@@ -2,6 +2,9 @@
 
 No record is looked at, and no object is made for one. The headers of batches are walked over, which cuts off the batch
 that an answer's limit has cut in two, and holds the broker to giving offsets that rise: a reader always gets on.
+
+The leader is asked, who may name a follower in our rack to read a range from. What a follower does not give, whatever
+the reason, the leader is asked for, and for all that comes after it: the leader alone knows what is there.
 """
 
 from collections.abc import Iterator
@@ -20,7 +23,7 @@ from cordwood.wire.messages.produce_fetch import (
 
 from .raw_cluster import Cluster, Patience, raise_for
 from .raw_connection import Connection
-from .raw_errors import ConnectionLost, OffsetOutOfRange, Retry, UnknownTopic
+from .raw_errors import ConnectionLost, OffsetOutOfRange, RawError, Retry, UnknownTopic
 from .raw_settings import READ_COMMITTED, WAIT_MS
 
 BY_NAME_MAX = 12
@@ -37,6 +40,8 @@ _WALK = Struct(">qi4xb6xi")
 class Fetched(NamedTuple):
     """A broker's answer for one partition."""
 
+    node_id: int
+    """Whose answer it is."""
     records: memoryview | bytes
     """Whole batches; valid until the client is used again. The first one may begin before the offset asked for."""
     next_offset: int
@@ -48,10 +53,19 @@ class Fetched(NamedTuple):
     aborted: list[tuple[int, int]]
     """(producer id, first offset) of the aborted transactions that these records may belong to, if the isolation level
     is read_committed."""
+    preferred_replica: int = -1
+    """The follower that the leader wants to be asked instead; -1 is none."""
 
     def readable_end(self, isolation: int) -> int:
         """Up to where a reader may read."""
         return self.last_stable_offset if isolation == READ_COMMITTED else self.high_watermark
+
+
+class _Asked(NamedTuple):
+    """A question that is under way."""
+
+    connection: Connection
+    node_id: int
 
 
 class Wanted(NamedTuple):
@@ -66,7 +80,7 @@ class Wanted(NamedTuple):
 
 
 def fetch_once(cluster: Cluster, wanted: Wanted, offset: int, *, max_bytes: int, wait_ms: int = WAIT_MS) -> Fetched:
-    """Ask, and wait for the answer. Not retried."""
+    """Ask the leader, and wait for the answer. Not retried."""
     return _receive(_send(cluster, wanted, offset, max_bytes=max_bytes, wait_ms=wait_ms), wanted, offset)
 
 
@@ -98,16 +112,33 @@ class _Reading:
         self._end = end
         self._sizes = _Sizes(max_bytes)
         self._patience = Patience(cluster.settings)
-        self._asked: Connection | None = None
+        self._asked: _Asked | None = None
         self._empty_answers = 0
+        self._rack = cluster.settings.rack
+        self._follower: int | None = None
+        """Whom the leader has named."""
         self.position = start
 
     def next_answer(self) -> Fetched | None:
         """The next answer, one without records if there are none up to the end; None if it is worth another try."""
+        return self._of_leader() if self._follower is None else self._of_follower()
+
+    def _of_follower(self) -> Fetched | None:
         try:
-            connection = self._asked or self._ask()
-            self._asked = None
-            fetched = _receive(connection, self._wanted, self.position)
+            fetched = self._received()
+        except RawError:
+            fetched = None
+        if fetched is None or not fetched.records:
+            self._follower, self._rack = None, ""  # or the leader might name it again
+            return None
+        return self._taken(fetched)
+
+    def _of_leader(self) -> Fetched | None:
+        try:
+            fetched = self._received()
+            if fetched.preferred_replica >= 0:
+                self._follower = fetched.preferred_replica
+                return self._taken(fetched) if fetched.records else None
             if not fetched.records and fetched.readable_end(self._wanted.isolation) <= self.position:
                 # So it is for a moment after a change of leaders: the new one learns what is committed.
                 raise Retry(f"{self._wanted} ends at {self.position} now", Error.OFFSET_NOT_AVAILABLE)
@@ -117,6 +148,11 @@ class _Reading:
             self._patience.wait(f"{self._wanted} can not be read up to offset {self._end}", reason)
             return None
         return self._taken(fetched)
+
+    def _received(self) -> Fetched:
+        asked = self._asked or self._ask()
+        self._asked = None
+        return _receive(asked, self._wanted, self.position)
 
     def _taken(self, fetched: Fetched) -> Fetched | None:
         if not fetched.records:
@@ -136,14 +172,22 @@ class _Reading:
             except (ConnectionLost, Retry, UnknownTopic):
                 self._asked = None
 
-    def _ask(self) -> Connection:
+    def _ask(self) -> _Asked:
         limit = self._sizes.next(self._end - self.position)
-        return _send(self._cluster, self._wanted, self.position, max_bytes=limit, wait_ms=WAIT_MS)
+        return _send(
+            self._cluster,
+            self._wanted,
+            self.position,
+            max_bytes=limit,
+            wait_ms=WAIT_MS,
+            rack=self._rack,
+            follower=self._follower,
+        )
 
     def close(self) -> None:
         """Nobody will wait for the answer any more, and another's must not be mistaken for it."""
-        if self._asked is not None and self._asked.pending:
-            self._asked.close()
+        if self._asked is not None and self._asked.connection.pending:
+            self._asked.connection.close()
 
 
 class _Sizes:
@@ -161,10 +205,20 @@ class _Sizes:
         return min(self._max_bytes, max(likely, _FETCH_BYTES_MIN))
 
 
-def _send(cluster: Cluster, wanted: Wanted, offset: int, *, max_bytes: int, wait_ms: int) -> Connection:
+def _send(
+    cluster: Cluster,
+    wanted: Wanted,
+    offset: int,
+    *,
+    max_bytes: int,
+    wait_ms: int,
+    rack: str = "",
+    follower: int | None = None,
+) -> _Asked:
     leader, epoch = cluster.leader(wanted.topic, wanted.partition)
     topic = cluster.topic(wanted.topic)
-    connection = cluster.connection(leader)
+    node_id = leader if follower is None else follower
+    connection = cluster.connection(node_id)
     version = connection.version(FetchRequest, at_most=None if topic.id.int else BY_NAME_MAX)
     partition = FetchRequestPartition(
         partition=wanted.partition, current_leader_epoch=epoch, fetch_offset=offset, partition_max_bytes=max_bytes
@@ -176,20 +230,21 @@ def _send(cluster: Cluster, wanted: Wanted, offset: int, *, max_bytes: int, wait
         max_bytes=max_bytes,
         isolation_level=wanted.isolation,
         topics=[FetchRequestTopic(topic=topic.name, topic_id=topic.id, partitions=[partition])],
+        rack_id=rack,
     )
     connection.send(request, version=version)
-    return connection
+    return _Asked(connection, node_id)
 
 
-def _receive(connection: Connection, wanted: Wanted, offset: int) -> Fetched:
+def _receive(asked: _Asked, wanted: Wanted, offset: int) -> Fetched:
     what = f"{wanted} at offset {offset}"
-    answer = connection.receive(FetchResponse)
+    answer = asked.connection.receive(FetchResponse)
     raise_for(what, answer.error_code)
     parts = [part for topic_part in answer.responses for part in topic_part.partitions]
     if not parts:  # so answers a broker whose quota is used up
         raise Retry(what, Error.THROTTLING_QUOTA_EXCEEDED)
     if len(parts) != 1 or parts[0].partition_index != wanted.partition:
-        connection.close()
+        asked.connection.close()
         raise ProtocolError(f"{what}: the broker answered for other partitions than it was asked for")
     part = parts[0]
     if part.error_code == Error.OFFSET_OUT_OF_RANGE:
@@ -201,22 +256,24 @@ def _receive(connection: Connection, wanted: Wanted, offset: int) -> Fetched:
             high_watermark=part.high_watermark,
         )
     raise_for(what, part.error_code, topic=(wanted.topic, wanted.partition))
-    return _fetched(part, offset, what)
+    return _fetched(asked.node_id, part, offset, what)
 
 
-def _fetched(part: FetchResponsePartition, offset: int, what: str) -> Fetched:
+def _fetched(node_id: int, part: FetchResponsePartition, offset: int, what: str) -> Fetched:
     records = memoryview(part.records if part.records is not None else b"")  # type: ignore[arg-type]
     try:
         end, next_offset = whole_batches(records, offset)
     except CorruptData as error:
         raise CorruptData(f"{what}: {error}") from None
     return Fetched(
+        node_id,
         records[:end],
         next_offset,
         part.high_watermark,
         part.last_stable_offset,
         part.log_start_offset,
         [(aborted.producer_id, aborted.first_offset) for aborted in part.aborted_transactions or ()],
+        part.preferred_read_replica,
     )
 
 

@@ -87,6 +87,8 @@ class RawSettings:
     """How much one Fetch asks for."""
     response_bytes_max: int = 1024 * 1024 * 1024
     """Larger answers are not believed. Only a batch of that size could ask for one."""
+    rack: str = ""
+    """Where we are: what is read over the network comes from a replica there, if the brokers know of one."""
     security: Security = field(default_factory=Security)
 
     def __post_init__(self) -> None:
@@ -122,6 +124,7 @@ class RawSettings:
             bootstrap=properties["bootstrap.servers"],
             client_id=properties.get("client.id", "cordwood"),
             isolation=int(level == "read_committed"),
+            rack=properties.get("client.rack", ""),
             security=_security(properties),
             **numbers,
         )

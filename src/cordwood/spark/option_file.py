@@ -6,6 +6,7 @@ Whoever can read the file can read the options, so it belongs to the user who ru
 import json
 import os
 import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -46,12 +47,12 @@ def _read(path: str) -> dict[str, str]:
     return found
 
 
-def hidden(given: Mapping[str, str], directory: str) -> dict[str, str]:
-    """The options with all in a file of the directory that might be a secret; nobody else may look into it."""
+def hidden(given: Mapping[str, str]) -> dict[str, str]:
+    """The options with all in a file that might be a secret; nobody else may look into it, or see its directory."""
     secrets = {name: value for name, value in given.items() if _is_guarded(name.lower())}
     if not secrets:
         return dict(given)
-    path = Path(directory) / f"options-{len(os.listdir(directory))}.json"
+    path = Path(tempfile.mkdtemp(prefix="cordwood-options-")) / "options.json"
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         json.dump(secrets, file)
     return {**{name: value for name, value in given.items() if name not in secrets}, NAME: str(path)}

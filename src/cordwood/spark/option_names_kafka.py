@@ -14,6 +14,7 @@ EFFECTIVE: Final = frozenset(
     {
         "bootstrap.servers",
         "client.id",
+        "client.rack",
         "default.api.timeout.ms",
         "fetch.max.bytes",
         "isolation.level",
@@ -45,7 +46,6 @@ WITHOUT_EFFECT: Final = frozenset(
         "auto.include.jmx.reporter",
         "check.crcs",
         "client.dns.lookup",
-        "client.rack",
         "connections.max.idle.ms",
         "enable.metrics.push",
         "exclude.internal.topics",
@@ -87,6 +87,8 @@ WITHOUT_EFFECT: Final = frozenset(
     }
 )
 KAFKA: Final = EFFECTIVE | WITHOUT_EFFECT
+PREFIXES_WITHOUT_EFFECT: Final = ("sasl.kerberos.", "sasl.login.", "sasl.oauthbearer.")
+"""Of ways to log in that do not exist here."""
 
 FORBIDDEN: Final = {
     "auto.offset.reset": "set startingOffsets to earliest or latest: Spark keeps the offsets of a query, and a stream "
@@ -95,6 +97,7 @@ FORBIDDEN: Final = {
     "value.deserializer": "values come as bytes: make something of them with DataFrame functions",
     "enable.auto.commit": "offsets are committed when their micro-batch is done, if option group is set",
     "interceptor.classes": "there is nothing that would run them",
+    "sasl.client.callback.handler.class": "there is nothing that would run it; set sasl.jaas.config",
     "ssl.keystore.key": "put the key into a PEM file and set ssl.key.location",
     "ssl.keystore.certificate.chain": "put the certificates into a PEM file and set ssl.certificate.location",
 }
@@ -107,7 +110,7 @@ def check_kafka_name(name: str) -> None:
     """
     if name in FORBIDDEN:
         raise ConfigError(f"option kafka.{name} is not supported; {FORBIDDEN[name]}")
-    if name in KAFKA or name.startswith(("sasl.kerberos.", "sasl.login.", "sasl.oauthbearer.")):
+    if name in KAFKA or name.startswith(PREFIXES_WITHOUT_EFFECT):
         return
     near = difflib.get_close_matches(name, sorted(KAFKA), n=1, cutoff=0.5)
     hint = f"did you mean kafka.{near[0]}?" if near else "Kafka's consumer has no such setting"

@@ -11,12 +11,14 @@ from typing import Final
 from cordwood.errors import ConfigError
 
 from .option_names_kafka import EFFECTIVE as CONSUMER_EFFECTIVE
+from .option_names_kafka import PREFIXES_WITHOUT_EFFECT
 from .option_names_kafka import WITHOUT_EFFECT as CONSUMER_WITHOUT_EFFECT
 
 _CONSUMERS_ONLY: Final = (
     "allow.auto.create",
     "auto.commit",
     "check.crcs",
+    "client.rack",
     "exclude.internal",
     "fetch.",
     "group.",
@@ -46,6 +48,7 @@ WITHOUT_EFFECT: Final = frozenset(
     {
         "batch.size",
         "buffer.memory",
+        "client.rack",
         "linger.ms",
         "max.block.ms",
         "metadata.max.idle.ms",
@@ -65,6 +68,7 @@ FORBIDDEN: Final = {
     "partitioner.class": "there is nothing that would run it; give a column partition instead",
     "partitioner.ignore.keys": "give a column partition instead",
     "transactional.id": "rows are written at least once; a task that is repeated writes its rows again",
+    "sasl.client.callback.handler.class": "there is nothing that would run it; set sasl.jaas.config",
     "ssl.keystore.key": "put the key into a PEM file and set ssl.key.location",
     "ssl.keystore.certificate.chain": "put the certificates into a PEM file and set ssl.certificate.location",
 }
@@ -77,7 +81,7 @@ def check_producer_name(name: str) -> None:
     """
     if name in FORBIDDEN:
         raise ConfigError(f"option kafka.{name} is not supported; {FORBIDDEN[name]}")
-    if name in KAFKA or name.startswith(("sasl.kerberos.", "sasl.login.", "sasl.oauthbearer.")):
+    if name in KAFKA or name.startswith(PREFIXES_WITHOUT_EFFECT):
         return
     near = difflib.get_close_matches(name, sorted(KAFKA), n=1, cutoff=0.5)
     hint = f"did you mean kafka.{near[0]}?" if near else "Kafka's producer has no such setting"

@@ -41,8 +41,10 @@ def rate_limited(limit: int, start: Mapping[Partition, int], latest: Mapping[Par
         return dict(latest)
     taken = {partition: max(limit * size // total, 1) for partition, size in sizes.items()}
     rest = max(limit - sum(taken.values()), 0)
-    for partition in sorted(taken, key=lambda p: (-(limit * sizes[p] % total), p))[:rest]:
-        taken[partition] = min(taken[partition] + 1, sizes[partition])
+    # There is room: what has got its share without rounding up has more than that.
+    with_more = (partition for partition in taken if taken[partition] < sizes[partition])
+    for partition in sorted(with_more, key=lambda p: (-(limit * sizes[p] % total), p))[:rest]:
+        taken[partition] += 1
     return {p: min(start[p] + taken[p], _OFFSET_MAX) if p in taken else end for p, end in latest.items()}
 
 

@@ -1,9 +1,15 @@
 """The road of the bytes: the batches of an offset range, from the broker or from its segment files.
 
-The broker is always asked first, whatever the road: its first answer says what may be read, refuses what was deleted,
-and is often all there is to read. The rest comes from the files if this process can see them, else from the broker. At
-any surprise in the files the broker is asked for the next batches, and the files are tried again after that; the result
+The leader is always asked first, whatever the road: its first answer says what may be read, refuses what was deleted,
+and is often all there is to read. The rest comes from its files if this process can see them, else from the broker. At
+any surprise in the files the leader is asked for the next batches, and the files are tried again after that; the result
 is the same on either road.
+
+Only the files of the broker that has just answered are read: one that led when the query was planned may have records
+at its end that were never committed. Should it lose its lead while its files are read, they stay right. What is read
+lies below the high watermark that it gave as the leader, so every in-sync replica has it, whoever of them leads next,
+and no follower cuts its log off there. (A leader from outside the in-sync set may lack some of it. It was committed,
+and a reader over the network would have had it too, had it come as early.)
 """
 
 from collections.abc import Generator, Iterator
@@ -61,6 +67,7 @@ class _Direct:
         self._client = client
         self._wanted = wanted
         self._isolation = isolation
+        self._files_of = hint.node_id
         directory = Path(hint.log_dir) / f"{wanted.topic}-{wanted.partition}"
         self._segments = Segments(directory, chunk_bytes=DIRECT_CHUNK_BYTES)
         self._next = wanted.start
@@ -68,9 +75,11 @@ class _Direct:
     def chunks(self) -> Iterator[Chunk]:
         try:
             for _ in range(SURPRISES_MAX if self._files_are_enough() else 0):
-                readable_end = yield from self._one_fetch()
+                node_id, readable_end = yield from self._one_fetch()
                 if self._next >= self._wanted.end:
                     return
+                if node_id != self._files_of:
+                    break
                 try:
                     yield from self._from_files(min(self._wanted.end, readable_end))
                 except Surprise:
@@ -89,8 +98,8 @@ class _Direct:
         except Surprise:
             return False
 
-    def _one_fetch(self) -> Generator[Chunk, None, int]:
-        """Ask the broker once; how far one may read."""
+    def _one_fetch(self) -> Generator[Chunk, None, tuple[int, int]]:
+        """Ask the leader once; which broker it is, and how far one may read."""
         wanted = self._wanted
         answer = self._client.fetch(
             wanted.topic, wanted.partition, self._next, max_bytes=FIRST_FETCH_BYTES, isolation=self._isolation
@@ -98,7 +107,7 @@ class _Direct:
         self._next = answer.next_offset
         if answer.records:
             yield Chunk(answer.records, answer.aborted)
-        return answer.readable_end(self._isolation)
+        return answer.node_id, answer.readable_end(self._isolation)
 
     def _from_files(self, end: int) -> Iterator[Chunk]:
         for data, following in self._segments.read(self._next, end):

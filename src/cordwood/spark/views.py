@@ -3,8 +3,8 @@
 A view has to show new records each time that it is asked, but Spark plans a DataFrame of a Python source once and keeps
 the plan. What it plans anew for each query is the text of a view. So a view's text reads a table of the catalog, which
 has the source's columns and no records of its own, with the options of the topic. Those tables are in a database of
-their own, in a temporary directory. The options are part of the text, which whoever uses the session can read; so
-those that may be secrets are in a file of that directory, which only this user can read.
+their own, in a temporary directory, which it may outlive: a catalog of Hive remembers it. The options are part of the
+text, which whoever uses the session can read; so those that may be secrets are in a file that only this user can read.
 """
 
 import re
@@ -13,8 +13,6 @@ import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Final
-from urllib.parse import urlparse
-from urllib.request import url2pathname
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
@@ -209,7 +207,7 @@ class _Base:
         if not spark.catalog.databaseExists(DATABASE):
             place = tempfile.mkdtemp(prefix="cordwood-topics-")
             spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE} LOCATION {_text(place)}")
-        self._options = hidden(options, url2pathname(urlparse(spark.catalog.getDatabase(DATABASE).locationUri).path))
+        self._options = hidden(options)
 
     def query(self, topic: str) -> tuple[str, bool]:
         """All records of a topic; and whether some of them may have a reason in place of their values."""

@@ -17,23 +17,20 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cordwood.client.raw import RawError, RawSettings
 from cordwood.errors import CordwoodError
 
 from . import journal
-from .journal import Entry, Journal, distance
+from .journal import Entry, Journal
+from .news import News
 from .project import BOOTSTRAP_KEY, Project
 from .reasons import flow_failure, reason
 from .recorder import Recorder, now_ms, short_name
-from .status import latest_offsets
 from .worker import FINISH, Order
 
 _FLOW = re.compile(r"Flow (\S+) (?:is|has) ([A-Z_]+)")
 _SERVICE: Final = "org.apache.spark.sql.connect.service.SparkConnectService$"
 CLOSE_S: Final = 15.0
 _RETRY_S: Final = (5.0, 10.0, 30.0, 60.0)
-_RESTLESS_S: Final = 10.0
-"""How often to run a pipeline of which nobody can say whether it has news."""
 
 
 class Engine:
@@ -46,6 +43,7 @@ class Engine:
         self._recorder = Recorder(self._journal, project.tables)
         self._context: SparkContext | None = None
         self._session: SparkSession | None = None
+        self._news = News(project.settings(order.bootstrap, client_id="cordwood-pipeline", timeout_ms=10_000))
         self._fingerprint: object = None
         self._failures: list[str] = []
         self.finishing = threading.Event()
@@ -79,23 +77,12 @@ class Engine:
     def _pause_s(self, failures: int) -> float:
         if failures:
             return _RETRY_S[min(failures, len(_RETRY_S)) - 1]
-        if self._recorder.has_others or not any(self._recorder.ends.values()):
-            return max(_RESTLESS_S, self._order.interval_ms / 1000)
         return self._order.interval_ms / 1000
 
     def _has_news(self) -> bool:
-        """Is there anything that a run would do? If nobody can say, yes."""
-        ends = self._recorder.ends.values()
-        if self._recorder.has_others or not any(ends) or self._project.fingerprint() != self._fingerprint:
+        if self._project.fingerprint() != self._fingerprint:
             return True
-        bootstrap = self._order.bootstrap or self._project.bootstrap
-        if bootstrap is None:
-            return True
-        try:
-            latest = latest_offsets(ends, RawSettings(bootstrap, client_id="cordwood-pipeline", timeout_ms=10_000))
-        except RawError:
-            return False  # whoever is away has nothing for us
-        return any(distance(end, {t: latest[t] for t in end if t in latest}) for end in ends)
+        return self._news.has_come(list(self._recorder.ends.values()), has_others=self._recorder.has_others)
 
     def _say(self, kind: str, state: str, *, flow: str = "", text: str = "") -> None:
         self._journal.write(Entry(kind, now_ms(), state=state, flow=flow, text=text))
@@ -134,6 +121,13 @@ class Engine:
     # One run
 
     def _run(self) -> bool:
+        self._news.run_begins()
+        try:
+            return self._ran()
+        finally:
+            self._news.run_ended()
+
+    def _ran(self) -> bool:
         self._say(journal.RUN, journal.RUNNING)
         self._fingerprint = self._project.fingerprint()
         self._failures.clear()

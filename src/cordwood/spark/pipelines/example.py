@@ -6,7 +6,7 @@ from typing import Final
 
 from cordwood.errors import ConfigError
 
-from .project import BOOTSTRAP_KEY, GROUP_KEY, SPEC_NAMES
+from .project import BOOTSTRAP_KEY, GROUP_KEY, KAFKA_PREFIX, SPEC_NAMES
 
 SPEC: Final = f"""\
 # A pipeline. `cordwood pipeline run DIR` brings its tables and topics up to date, `cordwood pipeline watch DIR` keeps
@@ -21,6 +21,9 @@ configuration:
   {BOOTSTRAP_KEY}: "{{bootstrap}}"
   # The consumer group that shows how far the streams are: `cordwood groups describe {{name}}`.
   {GROUP_KEY}: "{{name}}"
+  # A cluster that wants TLS or a password: by such settings of Kafka's client `watch` and `status` reach it. The files
+  # below give them to their sources and sinks as options.
+  # {KAFKA_PREFIX}security.protocol: "SSL"
 
 # All files in here belong to the pipeline, whatever their names.
 libraries:

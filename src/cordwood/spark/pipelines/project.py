@@ -18,11 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from cordwood.client.raw_settings import RawSettings
 from cordwood.errors import ConfigError
 
 SPEC_NAMES: Final = ("spark-pipeline.yml", "spark-pipeline.yaml")
 BOOTSTRAP_KEY: Final = "spark.cordwood.bootstrap"
 GROUP_KEY: Final = "spark.cordwood.group"
+KAFKA_PREFIX: Final = "spark.cordwood.kafka."
+"""Before the names of Kafka's settings, for a cluster that wants TLS or a password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,26 @@ class Project:
     def group(self) -> str | None:
         """The group that shows how far the streams are; None if the specification does not say."""
         return self.configuration.get(GROUP_KEY)
+
+    def settings(self, bootstrap: str | None, *, client_id: str, timeout_ms: int) -> RawSettings | None:
+        """How to reach the cluster; None if neither *bootstrap* nor the specification says where it is.
+
+        Raises:
+            ConfigError: what the specification says of it can not be used.
+        """
+        address = bootstrap or self.bootstrap
+        if address is None:
+            return None
+        given = {
+            name.removeprefix(KAFKA_PREFIX): value
+            for name, value in self.configuration.items()
+            if name.startswith(KAFKA_PREFIX)
+        }
+        ours = {"client.id": client_id, "default.api.timeout.ms": str(timeout_ms)}
+        try:
+            return RawSettings.of_properties({**ours, **given, "bootstrap.servers": address})
+        except ConfigError as error:
+            raise ConfigError(f"{self.spec}: {KAFKA_PREFIX}{error}") from None
 
     @property
     def tables(self) -> Path:
