@@ -62,12 +62,15 @@ class RawClient:
 
     def send_some(self, data: bytes) -> int:
         """Send what the kernel takes at once; 0 if that is nothing."""
+        self._socket.setblocking(False)
         try:
-            return self._socket.send(data, socket.MSG_DONTWAIT)
+            return self._socket.send(data)
         except BlockingIOError:
             return 0
         except (ConnectionError, BrokenPipeError) as error:
             raise ClosedByBroker from error
+        finally:
+            self._socket.settimeout(TIMEOUT_S)
 
     def receive_frame(self) -> bytes:
         """A whole response without its length."""

@@ -211,7 +211,9 @@ class BrokerConfig:
         doc="Accepted; how many requests may be under way is limited for each connection.",
     )
     queued_max_request_bytes: Long = setting(
-        default=-1, doc="Accepted; how many requests may be under way is limited for each connection."
+        default=-1,
+        doc="The most bytes of requests that have come in part, over all connections. While there are more, nobody may "
+        "begin a long one. -1: no limit.",
     )
     request_timeout_ms: Int = setting(
         default=30_000, later=True, doc="How long a broker waits for the answer of another."

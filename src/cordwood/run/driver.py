@@ -68,7 +68,8 @@ class Driver:
         self._store = store
         self._logger = logger
         self._loop = asyncio.get_running_loop()
-        self._buffers = ReceiveBuffers()
+        self._buffers = ReceiveBuffers(broker.config.queued_max_request_bytes)
+        self._link_buffers = ReceiveBuffers()  # what this broker asked for has no limit but the one that it asked with
         self._requests = Requests(broker, execute_other=self._execute_other, set_timer=self._set_timer, fail=self._fail)
         self._clients = self._requests.clients
         self._links: dict[LinkId, PeerLink] = {}
@@ -316,7 +317,7 @@ class Driver:
             host,
             port,
             self._loop,
-            self._buffers,
+            self._link_buffers,
             on_up=lambda link: self._act(self._broker.link_up, link, now()),
             on_frame=lambda link, frame, moment: self._act(self._broker.link_received, link, frame, moment),
             on_lost=self._link_lost,
