@@ -1,5 +1,6 @@
 """A client without manners: whole requests, halves of them, or any bytes, over a plain socket."""
 
+import select
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -88,6 +89,10 @@ class RawClient:
                 raise ClosedByBroker
             data += more
         return bytes(data)
+
+    def has_answer(self) -> bool:
+        """Is there something to receive now?"""
+        return bool(select.select([self._socket], [], [], 0)[0])
 
     def closed(self) -> bool:
         """Has the broker ended the connection? Waits for it, and takes no answer for an end."""

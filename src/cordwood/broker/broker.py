@@ -75,6 +75,7 @@ class Broker:
         self._refused = 0
         self._refusal_logged_ms = now.mono_ms - REFUSAL_LOG_INTERVAL_MS
         self.limits = ConnectionLimits()
+        self._clients_wait = False
         self.sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots, FETCH_SESSION_EVICTION_MS, entropy
         )
@@ -116,6 +117,14 @@ class Broker:
         connection = Connection(connection_id, peer, now.mono_ms)
         self.connections[connection_id] = connection
         return connection
+
+    def wait_to_accept_ms(self, listener: str, now: Instant) -> int:
+        """How long whoever connects next must wait, if no connection ends meanwhile."""
+        wait_ms, reason = self.limits.wait(listener, self.config, now)
+        if wait_ms and not self._clients_wait:
+            self.logger.warning("new connections wait: %s", reason)
+        self._clients_wait = wait_ms > 0
+        return wait_ms
 
     def refused(self, host: str, reason: str, now: Instant) -> None:
         """A connection was refused. A line a second at the most: a storm must not fill the disk with its story."""

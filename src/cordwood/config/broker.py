@@ -188,7 +188,10 @@ class BrokerConfig:
         default=600_000, doc="A connection on which nothing happens for this long is closed; negative is never."
     )
     max_connections: Int = setting(
-        default=INT_MAX, check=at_least(0), scope=_CLUSTER_WIDE, doc="The most connections to one broker."
+        default=INT_MAX,
+        check=at_least(0),
+        scope=_CLUSTER_WIDE,
+        doc="The most connections to one broker; others wait until some end.",
     )
     max_connections_per_ip: Int = setting(
         default=INT_MAX,
@@ -203,7 +206,10 @@ class BrokerConfig:
         doc="Other limits for some addresses, as address:number,address:number.",
     )
     max_connection_creation_rate: Int = setting(
-        default=INT_MAX, check=at_least(0), scope=_CLUSTER_WIDE, doc="The most new connections in a second."
+        default=INT_MAX,
+        check=at_least(0),
+        scope=_CLUSTER_WIDE,
+        doc="The most new connections in a second; others wait.",
     )
     queued_max_requests: Int = setting(
         default=500,
