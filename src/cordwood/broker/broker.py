@@ -29,7 +29,7 @@ from cordwood.config import BrokerConfig
 from cordwood.effects import Close, Effect, Send, WriteMetadata
 from cordwood.errors import CordwoodError, CorruptData, ProtocolError, StorageError
 from cordwood.ids import ConnectionId, LinkId, NodeId, TopicPartition
-from cordwood.ports import Entropy, Instant, LinkLoss, Logger, MetadataChange, Node, SessionState
+from cordwood.ports import Entropy, Instant, LinkLoss, Logger, LogLevels, MetadataChange, Node, SessionState
 from cordwood.wire.frame import response_frame
 
 FETCH_SESSION_EVICTION_MS: Final = (
@@ -49,6 +49,7 @@ class Broker:
         replicas: Replicas,
         entropy: Entropy,
         logger: Logger,
+        log_levels: LogLevels,
         now: Instant,
         applicant: Applicant | None = None,
     ) -> None:
@@ -58,6 +59,7 @@ class Broker:
         self.replicas = replicas
         self.entropy = entropy
         self.logger = logger
+        self.log_levels = log_levels
         self.now = now
         self.node = NodeId(settings.config.node_id)
         self.effects: list[Effect] = []
