@@ -13,7 +13,7 @@ from typing import Self
 from cordwood.errors import ConfigError
 
 from .endpoint import Endpoint, parse_endpoints
-from .foreign import is_foreign
+from .foreign import FOREIGN, is_foreign
 from .layers import Layers
 from .names import unknown_name
 from .setting import (
@@ -635,7 +635,7 @@ def parse_broker_value(name: str, text: str) -> Value:
         return declared.parse(text)
     if is_foreign(name):
         return None
-    raise unknown_name("setting", name, BROKER_SETTINGS)
+    raise unknown_name("setting", name, [*BROKER_SETTINGS, *FOREIGN])
 
 
 def effective(setting: Setting, layers: Layers) -> Value:
