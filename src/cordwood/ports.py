@@ -1,4 +1,4 @@
-"""What the core is given: time, files, a metadata store, randomness, a place for log lines.
+"""What the core is given: time, files, a metadata store, randomness, a place for log lines and how many go there.
 
 The core never reaches for any of these itself. ``run/`` hands it the real ones, ``sim/`` hands it seeded ones, and both
 kinds pass the same conformance tests.
@@ -204,3 +204,13 @@ class Logger(Protocol):
     def info(self, msg: str, /, *args: object) -> None: ...
     def warning(self, msg: str, /, *args: object) -> None: ...
     def error(self, msg: str, /, *args: object) -> None: ...
+
+
+class LogLevels(Protocol):
+    """How much the broker's loggers say, with Kafka's names of levels; the one above all is ``root``."""
+
+    def all(self) -> dict[str, str]:
+        """By the names of the loggers: their own levels, or those of their parents."""
+
+    def set(self, name: str, level: str | None, /) -> None:
+        """Give a logger that there is another level; None: its parent's."""

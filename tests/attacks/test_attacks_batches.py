@@ -126,7 +126,7 @@ def test_two_batches_for_one_partition_are_refused(client: RawClient, topic: str
 def test_a_batch_inside_a_batch_is_taken_for_bytes(client: RawClient, topic: str) -> None:
     create_topic(client, topic, {"compression.type": "gzip"})
     nested = altered(GOOD, bytes(cramjam.gzip.compress(GOOD)), attributes=Codec.GZIP, record_count=1)
-    assert refused(client, topic, altered(nested, last_offset_delta=0)) in (Error.NONE, Error.INVALID_RECORD)
+    assert refused(client, topic, altered(nested, last_offset_delta=0)) is Error.NONE
     create_topic(client, topic + "-2", {"cleanup.policy": "compact"})
     assert refused(client, topic + "-2", altered(nested, last_offset_delta=0)) is Error.INVALID_RECORD
 
@@ -153,9 +153,9 @@ def test_attributes_that_no_client_may_set_are_refused(
 def test_a_transactional_batch_without_a_transaction_is_refused(client: RawClient, topic: str) -> None:
     create_topic(client, topic)
     batch = altered(GOOD, attributes=0x10, producer_id=5, producer_epoch=0, base_sequence=0)
-    assert refused(client, topic, batch) in (Error.INVALID_TXN_STATE, Error.INVALID_RECORD)
+    assert refused(client, topic, batch) is Error.INVALID_TXN_STATE
     without_producer = altered(GOOD, attributes=0x10)
-    assert refused(client, topic, without_producer) in (Error.INVALID_TXN_STATE, Error.INVALID_RECORD)
+    assert refused(client, topic, without_producer) is Error.INVALID_RECORD
 
 
 @pytest.mark.parametrize(

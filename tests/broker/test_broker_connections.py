@@ -153,14 +153,44 @@ def test_a_negative_idle_time_is_never() -> None:
     assert client.closed is None
 
 
-def test_the_number_of_connections_is_limited() -> None:
+def waits_ms(harness: Harness, listener: str = "PLAINTEXT") -> int:
+    return harness.broker.wait_to_accept_ms(listener, harness.now)
+
+
+def test_who_is_more_than_may_connect_waits() -> None:
     harness = Harness(max_connections=2)
     first = harness.connect("10.0.0.1")
+    assert waits_ms(harness) == 0
     harness.connect("10.0.0.2")
-    assert harness.try_connect("10.0.0.3") is None
-    assert "max.connections is 2" in harness.logger
+    assert waits_ms(harness) > 0
+    assert "new connections wait: max.connections is 2" in harness.logger
     first.disconnect()
-    harness.connect("10.0.0.3")
+    assert waits_ms(harness) == 0
+
+
+def test_what_new_connections_wait_for_is_said_when_they_begin_to() -> None:
+    harness = Harness(max_connections=1)
+    for _ in range(2):
+        client = harness.connect()
+        for _ in range(100):
+            assert waits_ms(harness) > 0
+            harness.advance(1_000)
+        client.disconnect()
+        assert waits_ms(harness) == 0
+    assert len([line for line in harness.logger.lines if "new connections wait" in line]) == 2
+
+
+def test_brokers_do_not_wait_at_a_listener_of_their_own() -> None:
+    harness = Harness(
+        max_connections=1,
+        max_connection_creation_rate=1,
+        listeners="CLIENTS://h:1,BROKERS://h:2",
+        inter_broker_listener_name="BROKERS",
+        listener_security_protocol_map="CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT",
+    )
+    harness.connect()
+    assert waits_ms(harness, "CLIENTS") > 0
+    assert waits_ms(harness, "BROKERS") == 0
 
 
 def test_the_number_of_connections_of_one_address_is_limited() -> None:
@@ -182,9 +212,10 @@ def test_the_rate_of_new_connections_is_limited() -> None:
     harness = Harness(max_connection_creation_rate=2)
     harness.connect()
     harness.connect()
-    assert harness.try_connect() is None
-    harness.advance(1_000)
-    harness.connect()
+    waited_ms = waits_ms(harness)
+    assert 0 < waited_ms <= 1_000
+    harness.advance(waited_ms)
+    assert waits_ms(harness) == 0
 
 
 def test_the_address_that_a_client_dialled_is_the_one_it_is_told() -> None:

@@ -193,6 +193,27 @@ def test_of_two_new_names_that_collide_one_is_created() -> None:
     assert errors(response) == {"a.b": Error.NONE, "a_b": Error.UNKNOWN_TOPIC_OR_PARTITION}
 
 
+def test_the_offsets_topic_that_is_asked_for_is_the_one_that_groups_would_make() -> None:
+    harness = Harness(num_partitions=2, offsets_topic_num_partitions=7)
+    (topic,) = harness.connect().ask(named("__consumer_offsets", create=True), 9, MetadataResponse).topics
+    assert (topic.error_code, topic.is_internal, len(topic.partitions)) == (Error.NONE, True, 7)
+    assert harness.broker.image.topics[TopicName("__consumer_offsets")].config["cleanup.policy"] == "compact"
+
+
+@pytest.mark.parametrize("name", ["__transaction_state", "__share_group_state"])
+def test_an_internal_topic_that_nobody_needs_here_is_not_created(name: str) -> None:
+    harness = Harness()
+    (topic,) = harness.connect().ask(named(name, create=True), 9, MetadataResponse).topics
+    assert (topic.error_code, topic.is_internal) == (Error.UNKNOWN_TOPIC_OR_PARTITION, True)
+    assert not harness.broker.image.topics
+
+
+def test_what_one_request_creates_is_counted_in_partitions() -> None:
+    harness = Harness(num_partitions=400, offsets_topic_num_partitions=500)
+    harness.connect().send(named("a", "__consumer_offsets", "b", create=True), 9)
+    assert list(harness.broker.image.topics) == ["a", "__consumer_offsets"]
+
+
 def test_two_clients_that_create_one_topic_both_get_it() -> None:
     harness = Harness()
     harness.hold_metadata = True

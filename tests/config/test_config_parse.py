@@ -160,6 +160,45 @@ def test_two_data_directories_are_refused_where_one_is_needed() -> None:
         config.data_directory()
 
 
+@pytest.mark.parametrize(
+    ("slip", "meant"),
+    [
+        ("ssl.keystore.locatoin", "ssl.keystore.location"),
+        ("sasl.enabled.mechanism", "sasl.enabled.mechanisms"),
+        ("controller.quorum.voter", "controller.quorum.voters"),
+        ("group.share.session.timeout", "group.share.session.timeout.ms"),
+        ("zookeeper.ssl.client.enabled", "zookeeper.ssl.client.enable"),
+        ("num.partition", "num.partitions"),
+    ],
+)
+def test_a_slip_in_a_setting_without_effect_is_none_of_those(slip: str, meant: str) -> None:
+    with pytest.raises(ConfigError, match=f"^unknown setting {slip}; did you mean {meant}[?]$"):
+        BrokerConfig.parse({slip: "x"})
+
+
+@pytest.mark.parametrize("name", ["", "inside", "inside.ssl", "inside.ssl.keystore.locatoin", "a.b.c.ssl.protocol"])
+def test_a_slip_in_a_listeners_setting_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="unknown setting"):
+        BrokerConfig.parse({f"listener.name.{name}": "x"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "listener.name.inside.ssl.keystore.location",
+        "listener.name.inside.plain.sasl.jaas.config",
+        "listener.name.inside.scram-sha-512.sasl.jaas.config",
+        "listener.name.inside.max.connections",
+        "config.providers.vault.class",
+        "rlmm.config.remote.log.metadata.topic.replication.factor",
+        "confluent.license",
+    ],
+)
+def test_names_that_others_make_up_load_without_effect(name: str) -> None:
+    assert BrokerConfig.parse({name: "x"}) == BrokerConfig()
+    assert len(without_effect([name], BROKER_SETTINGS)) == 1
+
+
 def test_what_has_no_effect_is_reported_with_the_reason() -> None:
     lines = without_effect(
         ["node.id", "process.roles", "transaction.max.timeout.ms", "ssl.keystore.password"], BROKER_SETTINGS

@@ -152,6 +152,38 @@ def test_a_contradictory_header_is_refused(fields: dict[str, int], error: Error)
     assert refusal(lambda: produced_batch(changed(batch, **fields))) is error
 
 
+@pytest.mark.parametrize("size", [0, 56, 57, 100, 8_000, 8_200, 70_000, 2_000_000])
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_records_of_every_size_are_accepted(size: int, count: int) -> None:
+    batch = build_values([b"x" * size] * count)
+    assert produced_batch(memoryview(batch)).record_count == count
+
+
+@pytest.mark.parametrize("size", [100, 10_000, 2_000_000])
+@pytest.mark.parametrize("count", [2, 5])
+def test_one_record_that_is_counted_as_more_is_refused(size: int, count: int) -> None:
+    batch = changed(build_values([b"x" * size]), record_count=count, last_offset_delta=count - 1)
+    assert refusal(lambda: produced_batch(batch)) is Error.INVALID_RECORD
+
+
+@pytest.mark.parametrize("size", [0, 100, 10_000])
+def test_more_records_that_are_counted_as_one_are_refused(size: int) -> None:
+    batch = changed(build_values([b"x" * size] * 2), record_count=1, last_offset_delta=0)
+    assert refusal(lambda: produced_batch(batch)) is Error.INVALID_RECORD
+
+
+@pytest.mark.parametrize("start", [b"\x01", b"\x8d\x01", b"\xff" * 10, b"\xff\xff\xff\xff\x0f", b"\xfe\xff\xff\x7f"])
+def test_a_first_record_of_impossible_length_is_refused(start: bytes) -> None:
+    batch = build_values([b"x" * 50] * 3)
+    batch[HEADER_SIZE : HEADER_SIZE + len(start)] = start
+    assert refusal(lambda: produced_batch(changed(batch))) is Error.INVALID_RECORD
+
+
+def test_the_first_of_compressed_records_is_not_looked_at() -> None:
+    batch = build([Record(0, 0, None, b"x" * 100)], codec=Codec.GZIP)
+    assert produced_batch(changed(batch, record_count=5, last_offset_delta=4)).record_count == 5
+
+
 def test_sequence_numbers_go_round() -> None:
     assert add_to_sequence(SEQUENCE_MAX, 0) == SEQUENCE_MAX
     assert add_to_sequence(SEQUENCE_MAX, 1) == 0

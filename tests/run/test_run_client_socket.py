@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from typing import Self
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from cordwood.broker.connection import Call, Connection, Peer
 from cordwood.ids import ConnectionId
 from cordwood.ports import FileSlice, Instant
-from cordwood.run.client_socket import BELIEVED_BYTES, LONG_BYTES, ClientSocket, ReceiveBuffers
+from cordwood.run.client_socket import BELIEVED_BYTES, LONG_BYTES, PINCHED_BYTES, ClientSocket, ReceiveBuffers
 from cordwood.run.disk import Names, RealFile
 from cordwood.run.loop import new_event_loop
 from support.raw import framed
@@ -35,6 +36,7 @@ class Server:
         reply_bytes: int = 0,
         answer_at_once: bool = True,
         requests_max: int = 128,
+        buffers: ReceiveBuffers | None = None,
     ) -> None:
         self.loop = loop
         self.reply_bytes = reply_bytes
@@ -48,7 +50,7 @@ class Server:
             ours,
             Connection(ConnectionId(1), Peer("here", 1, "there", 2), 0),
             loop,
-            ReceiveBuffers(),
+            buffers or ReceiveBuffers(),
             on_frame=self._frame,
             on_lost=lambda _, reason, *__: self.lost.append(reason),
             request_bytes_max=REQUEST_BYTES_MAX,
@@ -249,6 +251,128 @@ def test_an_idle_connection_holds_no_buffer(loop: asyncio.AbstractEventLoop) -> 
         server.feed(framed(b"x" * 500_000)[100_000:])
         server.settle(1)
         assert server.client._own is None
+
+
+LONG = framed(b"x" * 1_000_000)
+"""More than half of the room in the tests that follow."""
+
+
+@pytest.fixture
+def pinched() -> ReceiveBuffers:
+    """Room for one long request; another is let in while there is any left."""
+    return ReceiveBuffers(bytes_max=1_500_000)
+
+
+def test_half_a_request_waits_in_its_socket_while_there_is_no_room(
+    loop: asyncio.AbstractEventLoop, pinched: ReceiveBuffers
+) -> None:
+    with ExitStack() as stack:
+        servers = [stack.enter_context(Server(loop, buffers=pinched)) for _ in range(5)]
+        for server in servers:
+            server.feed(LONG[:50_000])
+        assert pinched.reserved_bytes == 2 * len(LONG)
+        assert [server.client._end for server in servers[2:]] == [PINCHED_BYTES] * 3
+        for server in servers:
+            server.feed(LONG[50_000:])
+            server.settle(1)
+            assert server.frames == [LONG[4:]]
+        assert pinched.reserved_bytes == 0
+
+
+def test_room_goes_to_those_who_waited_longest(loop: asyncio.AbstractEventLoop, pinched: ReceiveBuffers) -> None:
+    with ExitStack() as stack:
+        servers = [stack.enter_context(Server(loop, buffers=pinched)) for _ in range(4)]
+        for server in servers:
+            server.feed(LONG[:50_000])
+        servers[0].feed(LONG[50_000:])
+        servers[0].settle(1)
+        servers[3].feed(LONG[50_000:])
+        assert servers[3].frames == []
+        servers[2].feed(LONG[50_000:])
+        servers[2].settle(1)
+        servers[3].settle(1)
+
+
+def test_a_connection_that_ends_gives_its_room_and_its_place_up(
+    loop: asyncio.AbstractEventLoop, pinched: ReceiveBuffers
+) -> None:
+    with ExitStack() as stack:
+        servers = [stack.enter_context(Server(loop, buffers=pinched)) for _ in range(4)]
+        for server in servers:
+            server.feed(LONG[:50_000])
+        for server in (servers[2], servers[0], servers[1]):
+            server.client.close()
+        servers[3].feed(LONG[50_000:])
+        servers[3].settle(1)
+        assert pinched.reserved_bytes == 0
+
+
+def test_requests_that_came_whole_are_served_without_room(
+    loop: asyncio.AbstractEventLoop, pinched: ReceiveBuffers
+) -> None:
+    with ExitStack() as stack:
+        one, two, three = (stack.enter_context(Server(loop, buffers=pinched)) for _ in range(3))
+        for server in (one, two):
+            server.feed(LONG[:50_000])
+        for number in range(200):
+            three.feed(framed(bytes([number]) * 100))
+            three.settle(number + 1)
+
+
+def test_a_prefix_in_pieces_asks_for_room_when_it_is_whole(
+    loop: asyncio.AbstractEventLoop, pinched: ReceiveBuffers
+) -> None:
+    with ExitStack() as stack:
+        servers = [stack.enter_context(Server(loop, buffers=pinched)) for _ in range(3)]
+        for piece in (LONG[:1], LONG[1:3], LONG[3:10]):
+            for server in servers:
+                server.feed(piece)
+        assert pinched.reserved_bytes == 2 * len(LONG)
+        servers[0].client.close()
+        servers[2].feed(LONG[10:])
+        servers[2].settle(1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 20_000), min_size=1, max_size=4),
+    steps=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9_000)), max_size=60),
+    bytes_max=st.integers(1, 30_000),
+)
+def test_however_little_room_there_is_all_requests_come_out(
+    loop: asyncio.AbstractEventLoop, lengths: list[int], steps: list[tuple[int, int]], bytes_max: int
+) -> None:
+    buffers = ReceiveBuffers(bytes_max)
+    bodies = [bytes([number]) * length for number, length in enumerate(lengths)]
+    with ExitStack() as stack:
+        servers = [stack.enter_context(Server(loop, buffers=buffers)) for _ in range(4)]
+        left = [b"".join(map(framed, bodies))] * 4
+        for number, size in [*steps, *((number, 80_016) for number in range(4))]:
+            piece, left[number] = left[number][:size], left[number][size:]
+            servers[number].feed(piece)
+        for server in servers:
+            server.settle(len(bodies))
+            assert server.frames == bodies
+        assert buffers.reserved_bytes == 0
+
+
+def test_room_and_replies_may_come_in_any_order(loop: asyncio.AbstractEventLoop, pinched: ReceiveBuffers) -> None:
+    """A client that is ahead of its replies waits for both."""
+    for room_first in (True, False):
+        with ExitStack() as stack:
+            one, two = (stack.enter_context(Server(loop, buffers=pinched)) for _ in range(2))
+            ahead = stack.enter_context(Server(loop, answer_at_once=False, requests_max=1, buffers=pinched))
+            for server in (one, two):
+                server.feed(LONG[:50_000])
+            ahead.feed(framed(b"first") + LONG[:1000])
+            ahead.answer_at_once = True
+            for step in (one.client.close, ahead.answer_all) if room_first else (ahead.answer_all, one.client.close):
+                assert not ahead.client._reading
+                step()
+                ahead.turn()
+            ahead.feed(LONG[1000:])
+            ahead.settle(2)
+            assert ahead.frames == [b"first", LONG[4:]]
 
 
 @pytest.mark.skipif(not hasattr(socket, "MSG_MORE"), reason="elsewhere the header always leaves first")

@@ -1,8 +1,12 @@
 """A whole broker: what it leaves behind when it stops, and what it tells clients about itself."""
 
 import json
+import tempfile
 from pathlib import Path
 
+import pytest
+
+from cordwood.errors import ConfigError
 from cordwood.log.directory import CLEAN_STOP
 from cordwood.testing import Broker
 from cordwood.wire.messages import MetadataRequest, MetadataResponse
@@ -13,6 +17,31 @@ def test_a_clean_stop_leaves_the_mark_that_spares_recovery(tmp_path: Path) -> No
     with Broker(data=str(tmp_path)):
         assert not (tmp_path / CLEAN_STOP).exists(), "while it runs, a crash must look like one"
     assert json.loads((tmp_path / CLEAN_STOP).read_text())["version"] == 0
+
+
+def test_a_broker_has_a_temporary_directory_only_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    broker = Broker()
+    assert not list(tmp_path.iterdir())
+    for _ in range(2):
+        with broker:
+            assert [str(path) for path in tmp_path.iterdir()] == [broker.data]
+        assert not list(tmp_path.iterdir())
+
+
+def test_a_broker_that_can_not_start_leaves_no_temporary_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(ConfigError):
+        Broker(settings={"no.such.setting": 1}).start()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["log.dirs", "log.dir", "node.id", "broker.id"])
+def test_settings_that_are_arguments_are_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} is given to Broker.. as (data|node_id)"):
+        Broker(settings={name: 7})
 
 
 def test_clients_of_each_listener_are_told_its_own_advertised_address() -> None:

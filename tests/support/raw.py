@@ -1,5 +1,6 @@
 """A client without manners: whole requests, halves of them, or any bytes, over a plain socket."""
 
+import select
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -62,12 +63,15 @@ class RawClient:
 
     def send_some(self, data: bytes) -> int:
         """Send what the kernel takes at once; 0 if that is nothing."""
+        self._socket.setblocking(False)
         try:
-            return self._socket.send(data, socket.MSG_DONTWAIT)
+            return self._socket.send(data)
         except BlockingIOError:
             return 0
         except (ConnectionError, BrokenPipeError) as error:
             raise ClosedByBroker from error
+        finally:
+            self._socket.settimeout(TIMEOUT_S)
 
     def receive_frame(self) -> bytes:
         """A whole response without its length."""
@@ -85,6 +89,10 @@ class RawClient:
                 raise ClosedByBroker
             data += more
         return bytes(data)
+
+    def has_answer(self) -> bool:
+        """Is there something to receive now?"""
+        return bool(select.select([self._socket], [], [], 0)[0])
 
     def closed(self) -> bool:
         """Has the broker ended the connection? Waits for it, and takes no answer for an end."""

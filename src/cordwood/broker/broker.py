@@ -29,7 +29,7 @@ from cordwood.config import BrokerConfig
 from cordwood.effects import Close, Effect, Send, WriteMetadata
 from cordwood.errors import CordwoodError, CorruptData, ProtocolError, StorageError
 from cordwood.ids import ConnectionId, LinkId, NodeId, TopicPartition
-from cordwood.ports import Entropy, Instant, LinkLoss, Logger, MetadataChange, Node, SessionState
+from cordwood.ports import Entropy, Instant, LinkLoss, Logger, LogLevels, MetadataChange, Node, SessionState
 from cordwood.wire.frame import response_frame
 
 FETCH_SESSION_EVICTION_MS: Final = (
@@ -49,6 +49,7 @@ class Broker:
         replicas: Replicas,
         entropy: Entropy,
         logger: Logger,
+        log_levels: LogLevels,
         now: Instant,
         applicant: Applicant | None = None,
     ) -> None:
@@ -58,6 +59,7 @@ class Broker:
         self.replicas = replicas
         self.entropy = entropy
         self.logger = logger
+        self.log_levels = log_levels
         self.now = now
         self.node = NodeId(settings.config.node_id)
         self.effects: list[Effect] = []
@@ -75,6 +77,7 @@ class Broker:
         self._refused = 0
         self._refusal_logged_ms = now.mono_ms - REFUSAL_LOG_INTERVAL_MS
         self.limits = ConnectionLimits()
+        self._clients_wait = False
         self.sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots, FETCH_SESSION_EVICTION_MS, entropy
         )
@@ -116,6 +119,14 @@ class Broker:
         connection = Connection(connection_id, peer, now.mono_ms)
         self.connections[connection_id] = connection
         return connection
+
+    def wait_to_accept_ms(self, listener: str, now: Instant) -> int:
+        """How long whoever connects next must wait, if no connection ends meanwhile."""
+        wait_ms, reason = self.limits.wait(listener, self.config, now)
+        if wait_ms and not self._clients_wait:
+            self.logger.warning("new connections wait: %s", reason)
+        self._clients_wait = wait_ms > 0
+        return wait_ms
 
     def refused(self, host: str, reason: str, now: Instant) -> None:
         """A connection was refused. A line a second at the most: a storm must not fill the disk with its story."""

@@ -114,9 +114,10 @@ class GroupCoordinator:
         if TOPIC in self._broker.image.topics:
             done(None)
         else:
-            self._broker.propose(self._plan_topic, done)
+            self._broker.propose(self.topic_creation, done)
 
-    def _plan_topic(self) -> list[StoreOp]:
+    def topic_creation(self) -> list[StoreOp]:
+        """A plan: the topic as its settings want it, whoever asks for it; nothing if it is there."""
         broker = self._broker
         if TOPIC in broker.image.topics:
             return []

@@ -1,8 +1,17 @@
-"""How many clients may connect, from where, and how fast."""
+"""How many clients may connect, from where, and how fast.
+
+As in Kafka, who comes from an address that has too many connections is sent away, and who is too many or too fast
+for the broker waits to be accepted.
+"""
+
+from typing import Final
 
 from cordwood.broker.connection import Peer
 from cordwood.config import BrokerConfig
 from cordwood.ports import Instant
+
+PLACE_MS: Final = 1_000
+"""So long it is waited for a place until it is looked again: the limit may have been altered."""
 
 
 class ConnectionLimits:
@@ -16,24 +25,31 @@ class ConnectionLimits:
 
     def admit(self, peer: Peer, config: BrokerConfig, now: Instant) -> str | None:
         """Count a new connection, or say why it must not be."""
+        self._count_in_second(now)
         here = self._by_host.get(peer.host, 0)
         limit = _overrides(config.max_connections_per_ip_overrides).get(peer.host, config.max_connections_per_ip)
-        if self._total >= config.max_connections:
-            return f"max.connections is {config.max_connections}"
         if here >= limit:
             return f"max.connections.per.ip is {limit} for it"
-        if self._too_fast(config.max_connection_creation_rate, now):
-            return f"max.connection.creation.rate is {config.max_connection_creation_rate}"
         self._by_host[peer.host] = here + 1
         self._total += 1
         return None
 
-    def _too_fast(self, rate: int, now: Instant) -> bool:
+    def wait(self, listener: str, config: BrokerConfig, now: Instant) -> tuple[int, str]:
+        """How many milliseconds the next one has to wait, and what for; 0 if it does not have to."""
+        if self._total >= config.max_connections:
+            waiting = PLACE_MS, f"max.connections is {config.max_connections}"
+        elif now.mono_ms // 1000 == self._second and self._in_second >= config.max_connection_creation_rate:
+            rate = config.max_connection_creation_rate
+            waiting = 1000 - now.mono_ms % 1000, f"max.connection.creation.rate is {rate}"
+        else:
+            return 0, ""
+        return (0, "") if _is_of_brokers(listener, config) else waiting
+
+    def _count_in_second(self, now: Instant) -> None:
         second = now.mono_ms // 1000
         if second != self._second:
             self._second, self._in_second = second, 0
         self._in_second += 1
-        return self._in_second > rate
 
     def leave(self, peer: Peer) -> None:
         self._total -= 1
@@ -42,6 +58,11 @@ class ConnectionLimits:
             self._by_host[peer.host] = left
         else:
             del self._by_host[peer.host]
+
+
+def _is_of_brokers(listener: str, config: BrokerConfig) -> bool:
+    """Do brokers have it to themselves? Clients must not keep them from each other."""
+    return listener == config.inter_broker_listener_name and len(config.endpoints()) > 1
 
 
 def _overrides(text: str) -> dict[str, int]:

@@ -80,7 +80,9 @@ class TopicInfo:
         return self.name in INTERNAL_TOPICS
 
 
-INTERNAL_TOPICS: Final = frozenset({TopicName("__consumer_offsets"), TopicName("__transaction_state")})
+INTERNAL_TOPICS: Final = frozenset(
+    TopicName(name) for name in ("__consumer_offsets", "__transaction_state", "__share_group_state")
+)
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from .endpoint import Endpoint
 from .foreign import without_effect
 from .group import GROUP_SETTINGS, GroupConfig
 from .layers import Layers, Source
+from .loggers import alter_loggers, describe_loggers
 from .properties import parse_properties
 from .setting import Kind, Scope, Setting
 from .topic import TOPIC_SETTINGS, TopicConfig
@@ -43,6 +44,7 @@ __all__ = [
     "TopicConfig",
     "alter_broker",
     "alter_group",
+    "alter_loggers",
     "alter_topic",
     "checked_broker",
     "checked_group",
@@ -50,6 +52,7 @@ __all__ = [
     "describe_broker",
     "describe_cluster",
     "describe_group",
+    "describe_loggers",
     "describe_topic",
     "parse_properties",
     "topic_defaults",

@@ -13,7 +13,7 @@ from typing import Self
 from cordwood.errors import ConfigError
 
 from .endpoint import Endpoint, parse_endpoints
-from .foreign import is_foreign
+from .foreign import FOREIGN, is_foreign
 from .layers import Layers
 from .names import unknown_name
 from .setting import (
@@ -188,7 +188,10 @@ class BrokerConfig:
         default=600_000, doc="A connection on which nothing happens for this long is closed; negative is never."
     )
     max_connections: Int = setting(
-        default=INT_MAX, check=at_least(0), scope=_CLUSTER_WIDE, doc="The most connections to one broker."
+        default=INT_MAX,
+        check=at_least(0),
+        scope=_CLUSTER_WIDE,
+        doc="The most connections to one broker; others wait until some end.",
     )
     max_connections_per_ip: Int = setting(
         default=INT_MAX,
@@ -203,7 +206,10 @@ class BrokerConfig:
         doc="Other limits for some addresses, as address:number,address:number.",
     )
     max_connection_creation_rate: Int = setting(
-        default=INT_MAX, check=at_least(0), scope=_CLUSTER_WIDE, doc="The most new connections in a second."
+        default=INT_MAX,
+        check=at_least(0),
+        scope=_CLUSTER_WIDE,
+        doc="The most new connections in a second; others wait.",
     )
     queued_max_requests: Int = setting(
         default=500,
@@ -211,7 +217,9 @@ class BrokerConfig:
         doc="Accepted; how many requests may be under way is limited for each connection.",
     )
     queued_max_request_bytes: Long = setting(
-        default=-1, doc="Accepted; how many requests may be under way is limited for each connection."
+        default=-1,
+        doc="The most bytes of requests that have come in part, over all connections. While there are more, nobody may "
+        "begin a long one. -1: no limit.",
     )
     request_timeout_ms: Int = setting(
         default=30_000, later=True, doc="How long a broker waits for the answer of another."
@@ -627,7 +635,7 @@ def parse_broker_value(name: str, text: str) -> Value:
         return declared.parse(text)
     if is_foreign(name):
         return None
-    raise unknown_name("setting", name, BROKER_SETTINGS)
+    raise unknown_name("setting", name, [*BROKER_SETTINGS, *FOREIGN])
 
 
 def effective(setting: Setting, layers: Layers) -> Value:

@@ -196,11 +196,42 @@ def produced_batch(data: memoryview) -> BatchHeader:
         raise Refused(Error.INVALID_RECORD, "Clients may not write control records.")
     if attributes & TRANSACTIONAL and producer_id < 0:
         raise Refused(Error.INVALID_RECORD, "A transactional batch needs a producer id.")
-    if not attributes & CODEC_MASK and count * RECORD_SIZE_MIN > size - HEADER_SIZE:
-        raise Refused(Error.INVALID_RECORD, f"{count} records do not fit into {size - HEADER_SIZE} bytes.")
+    if not attributes & CODEC_MASK:
+        if count * RECORD_SIZE_MIN > size - HEADER_SIZE:
+            raise Refused(Error.INVALID_RECORD, f"{count} records do not fit into {size - HEADER_SIZE} bytes.")
+        _check_first_record(data, size, count)
     if producer_id >= 0 and (sequence < 0 or epoch < 0):
         raise Refused(Error.INVALID_RECORD, f"Producer {producer_id} sent sequence {sequence} of epoch {epoch}.")
     return header
+
+
+def _check_first_record(batch: memoryview, size: int, count: int) -> None:
+    """Does the first record leave room for the others that the header of a batch counts, and nothing if it is alone?
+
+    It is the one record that is found without a walk. Only for a batch that is not compressed.
+    """
+    length = batch[HEADER_SIZE]
+    position = HEADER_SIZE + 1
+    if length >= 0x80:
+        length += (batch[position] - 1) << 7
+        position += 1
+        if length >= 0x4000:
+            length, position = _long_varint(batch)
+    rest = size - position - (length >> 1)
+    # The lowest bit of a length is its sign.
+    if length & 1 or rest < (count - 1) * RECORD_SIZE_MIN or (rest and count == 1):
+        raise Refused(Error.INVALID_RECORD, f"The first record of the batch does not go with {count} of them.")
+
+
+def _long_varint(batch: memoryview) -> tuple[int, int]:
+    """The number that the records begin with, and where it ends; one that does not end in five bytes is negative."""
+    number = 0
+    for index in range(5):
+        byte = batch[HEADER_SIZE + index]
+        number |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return number, HEADER_SIZE + index + 1
+    return 1, HEADER_SIZE
 
 
 def stamp_timestamp(batch: memoryview, attributes: int, max_timestamp: int) -> None:

@@ -6,12 +6,16 @@ file slice goes from the page cache to the socket, and the road of a request has
 Memory: reading starts in one buffer that all sockets of a loop share, because a frame is dealt with before the next
 read. Only a frame that did not arrive whole moves to a buffer of its own, which grows with what really came, not with
 what the length prefix claims. An idle connection therefore holds no buffer.
+
+All own buffers together have a limit, ``queued.max.request.bytes``, which works as Kafka's does. Whoever begins a frame
+while there is room is let in with all of it, be it more than the room: so it can always be finished, and room comes
+back. Others wait in a queue, most of their bytes in the kernel. Requests that come whole need no room.
 """
 
 import asyncio
 import os
 import socket
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from struct import Struct
@@ -32,6 +36,7 @@ SLICE_MS: Final = 10  # so long the requests of one client are dealt with before
 SMALL_BYTES: Final = 1024  # replies that are copied together at once
 JOINED_BYTES_MAX: Final = 1 << 16  # unsent replies that are copied together rather than sent one by one
 LONG_BYTES: Final = 1 << 18  # a client that waits for so much is told early
+PINCHED_BYTES: Final = 1 << 12  # read at one go while there is no room: whoever then must wait holds no more than this
 
 _LENGTH: Final = Struct(">i")
 
@@ -41,14 +46,44 @@ OnLost = Callable[["ClientSocket", str, bool], None]
 
 
 class ReceiveBuffers:
-    """The shared buffer, and a few large ones kept for reuse: a fresh megabyte costs more than reading into it."""
+    """The shared buffer, and a few large ones kept for reuse: a fresh megabyte costs more than reading into it.
+
+    It also counts what the sockets' own buffers hold or will hold, and has the queue of those that wait for room.
+    """
 
     KEPT_MAX = 8
     KEPT_BYTES_MAX = 2 << 20
 
-    def __init__(self) -> None:
-        self.shared = memoryview(bytearray(SHARED_BYTES))
+    def __init__(self, bytes_max: int = -1) -> None:
+        """*bytes_max*: of all own buffers; 0 or less is no limit."""
+        self._whole = memoryview(bytearray(SHARED_BYTES))
         self._kept: list[memoryview] = []
+        self._bytes_max = bytes_max
+        self._waiting: OrderedDict[ClientSocket, None] = OrderedDict()
+        self.shared = self._whole
+        """To read into: less of it while there is no room."""
+        self.reserved_bytes = 0
+
+    @property
+    def has_room(self) -> bool:
+        return self._bytes_max <= 0 or self.reserved_bytes < self._bytes_max
+
+    def reserve(self, size: int) -> None:
+        """Count *size* bytes more, or fewer."""
+        self.reserved_bytes += size
+        if self._bytes_max <= 0:
+            return
+        while self._waiting and self.has_room:
+            client, _ = self._waiting.popitem(last=False)
+            self.reserved_bytes += client.let_in()
+        self.shared = self._whole if self.has_room else self._whole[:PINCHED_BYTES]
+
+    def wait(self, client: "ClientSocket") -> None:
+        """It is let in when those before it are, and there is room."""
+        self._waiting[client] = None
+
+    def wait_no_more(self, client: "ClientSocket") -> None:
+        del self._waiting[client]
 
     def take(self, size: int) -> memoryview:
         kept = self._kept
@@ -70,6 +105,7 @@ class ClientSocket:
         "_end",
         "_fd",
         "_gathering",
+        "_lacks_bytes",
         "_loop",
         "_on_frame",
         "_on_lost",
@@ -78,6 +114,7 @@ class ClientSocket:
         "_recv_into",
         "_request_bytes_max",
         "_requests_max",
+        "_reserved",
         "_resting",
         "_resuming",
         "_send",
@@ -126,6 +163,8 @@ class ClientSocket:
         # Between two reads: a partial frame, or frames that wait because the client is ahead of its replies
         self._own: memoryview | None = None
         self._end = 0
+        self._reserved = 0
+        self._lacks_bytes = 0  # of room for a frame: until it has that it is not read from
         # Between two writes
         self._unsent: deque[Chunk] = deque()
         self._unsent_bytes = 0
@@ -173,6 +212,7 @@ class ClientSocket:
         elif self._own is not None:
             self._own, self._end = None, 0
             self._buffers.give_back(view)
+            self._reserve(0)
 
     def _frames(self, view: memoryview, start: int, end: int) -> int:
         """Hand on every whole frame from *start* on; the position of the first byte that must wait.
@@ -210,8 +250,11 @@ class ClientSocket:
     def _keep(self, view: memoryview, start: int, end: int) -> None:
         """Have what is left over in an own buffer with room for more of its first frame."""
         own, left, claimed = self._own, end - start, _claimed(view, start, end)
+        if self._reserved != max(left, claimed):
+            self._find_room(left, claimed)
         if own is None or start or left == len(own) < claimed:
-            kept = self._buffers.take(max(left, min(claimed, max(2 * left, BELIEVED_BYTES))))
+            wanted = max(left, min(claimed, max(2 * left, BELIEVED_BYTES))) if not self._lacks_bytes else left
+            kept = self._buffers.take(wanted)
             kept[:left] = view[start:end]
             self._own, self._end = kept, left
             if own is not None:
@@ -219,13 +262,34 @@ class ClientSocket:
         if self._must_wait():
             self._pause_reading()
 
+    def _find_room(self, left: int, claimed: int) -> None:
+        """Have room for what is left over, and for all of its first frame if more of that is to come; or wait."""
+        assert not self._lacks_bytes
+        needed = max(left, claimed) if left >= 4 else left
+        if needed > left and not self._buffers.has_room:
+            # What it holds meanwhile does not count: if all that wait together had the room, nobody would go on.
+            self._lacks_bytes, needed = needed, 0
+            self._buffers.wait(self)
+        self._reserve(needed)
+
+    def _reserve(self, size: int) -> None:
+        more, self._reserved = size - self._reserved, size
+        self._buffers.reserve(more)
+
+    def let_in(self) -> int:
+        """There is room for a frame that had to wait for it; how many bytes that takes."""
+        self._reserved, self._lacks_bytes = self._lacks_bytes, 0
+        self.go_on()
+        return self._reserved
+
     def _must_wait(self) -> bool:
-        """Is the client so far ahead of its replies that its next request must wait?"""
+        """Is the client so far ahead of its replies that its next request must wait? Or is there no room for it?"""
         connection = self.connection
         return (
             self._unsent_bytes + connection.kept_bytes > self._unsent_bytes_max
             or len(connection.waiting) >= self._requests_max
             or self._resting
+            or self._lacks_bytes > 0
         )
 
     def _rest(self) -> None:
@@ -389,6 +453,9 @@ class ClientSocket:
         self._unsent_bytes = 0
         self._own = None
         self._socket.close()
+        if self._lacks_bytes:
+            self._buffers.wait_no_more(self)
+        self._reserve(0)
 
 
 _MSG_MORE: Final = getattr(socket, "MSG_MORE", 0)  # Linux has it

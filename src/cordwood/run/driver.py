@@ -68,13 +68,16 @@ class Driver:
         self._store = store
         self._logger = logger
         self._loop = asyncio.get_running_loop()
-        self._buffers = ReceiveBuffers()
+        self._buffers = ReceiveBuffers(broker.config.queued_max_request_bytes)
+        self._link_buffers = ReceiveBuffers()  # what this broker asked for has no limit but the one that it asked with
         self._requests = Requests(broker, execute_other=self._execute_other, set_timer=self._set_timer, fail=self._fail)
         self._clients = self._requests.clients
         self._links: dict[LinkId, PeerLink] = {}
         self._connection_count = 0
         self._listeners: dict[str, socket.socket] = {}
         self._accepting = False
+        self._pauses: dict[str, asyncio.TimerHandle] = {}
+        """By the names of listeners whose clients wait to be accepted."""
         self._timer: asyncio.TimerHandle | None = None
         self._metadata_thread = ThreadPoolExecutor(1, "cordwood-metadata")
         self._disk_thread = ThreadPoolExecutor(1, "cordwood-disk")
@@ -150,6 +153,10 @@ class Driver:
 
     def _accept(self, name: str, listener: socket.socket) -> None:
         for _ in range(ACCEPTS_MAX):
+            wait_ms = self._broker.wait_to_accept_ms(name, now())
+            if wait_ms:
+                self._pause_accepting(name, listener, wait_ms / 1000)
+                return
             try:
                 sock, address = listener.accept()
             except (BlockingIOError, InterruptedError):
@@ -157,12 +164,17 @@ class Driver:
             except OSError as error:
                 self._logger.warning("a connection could not be accepted: %s", error.strerror)
                 # It still waits, so the loop would come back at once, and again, for nothing.
-                self._loop.remove_reader(listener.fileno())
-                self._loop.call_later(ACCEPT_PAUSE_S, self._accept_again, name, listener)
+                self._pause_accepting(name, listener, ACCEPT_PAUSE_S)
                 return
             self._connected(name, sock, address)
 
-    def _accept_again(self, name: str, listener: socket.socket) -> None:
+    def _pause_accepting(self, name: str, listener: socket.socket, pause_s: float) -> None:
+        self._loop.remove_reader(listener.fileno())
+        self._pauses[name] = self._loop.call_later(pause_s, self._accept_again, name)
+
+    def _accept_again(self, name: str) -> None:
+        self._pauses.pop(name).cancel()
+        listener = self._listeners[name]
         if listener.fileno() >= 0:
             self._loop.add_reader(listener.fileno(), self._accept, name, listener)
 
@@ -206,6 +218,8 @@ class Driver:
             self._logger.debug("connection %s ended: %s", connection, reason)
         del self._clients[client.connection.id]
         self._act(self._broker.disconnected, client.connection, now())
+        for name in list(self._pauses):  # there is a place, and a descriptor
+            self._accept_again(name)
 
     def _drop(self, client: ClientSocket) -> None:
         client.close()
@@ -316,7 +330,7 @@ class Driver:
             host,
             port,
             self._loop,
-            self._buffers,
+            self._link_buffers,
             on_up=lambda link: self._act(self._broker.link_up, link, now()),
             on_frame=lambda link, frame, moment: self._act(self._broker.link_received, link, frame, moment),
             on_lost=self._link_lost,

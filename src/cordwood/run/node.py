@@ -20,6 +20,7 @@ from cordwood.run.data_directory import DirectoryLock
 from cordwood.run.descriptors import partitions_max
 from cordwood.run.disk import RealDisk
 from cordwood.run.driver import Driver, open_listener
+from cordwood.run.log_levels import ProcessLogLevels
 from cordwood.run.metadata import Metadata, Place, open_shared, open_standalone
 from cordwood.run.store_events import StoreEvents
 
@@ -82,6 +83,7 @@ class Node:
                 replicas=replicas,
                 entropy=entropy,
                 logger=self._logger,
+                log_levels=ProcessLogLevels(self._logger),
                 now=now(),
                 applicant=applicant,
             )

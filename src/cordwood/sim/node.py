@@ -14,6 +14,7 @@ from cordwood.config import BrokerConfig
 from cordwood.ids import NodeId
 from cordwood.log.directory import CLEAN_STOP, LogDirectory
 from cordwood.ports import Create, Disk, Entropy, Instant, Logger, MetadataStore
+from cordwood.sim.log_levels import SimLogLevels
 
 DIRECTORY_NAME = "/simulated"
 
@@ -58,6 +59,7 @@ def open_broker(
         replicas=replicas,
         entropy=entropy,
         logger=logger,
+        log_levels=SimLogLevels(),
         now=now,
         applicant=applicant,
     )

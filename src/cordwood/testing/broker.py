@@ -7,10 +7,13 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
+from cordwood.errors import ConfigError
 from cordwood.run.loop import new_event_loop
 from cordwood.run.node import Node
+
+_ARGUMENTS: Final = {"log.dirs": "data", "log.dir": "data", "node.id": "node_id", "broker.id": "node_id"}
 
 
 class Broker:
@@ -39,20 +42,29 @@ class Broker:
         node_id: int = 1,
         settings: Mapping[str, object] | None = None,
     ) -> None:
-        self._own_directory = None if data is not None else tempfile.mkdtemp(prefix="cordwood-")
-        self.data = data if data is not None else str(self._own_directory)
+        for name in settings or {}:
+            if name in _ARGUMENTS:
+                raise ConfigError(f"{name} is given to Broker() as {_ARGUMENTS[name]}, not among the settings")
+        self._data = data
+        self._own_directory: str | None = None
         self._settings = {
             "listeners": f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}",
             # Tests have no crowd of members on its way to a new group, for which a broker otherwise waits a while.
             "group.initial.rebalance.delay.ms": "0",
             **{name: _text(value) for name, value in (settings or {}).items()},
-            "log.dirs": self.data,
             "node.id": str(node_id),
         }
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._node: Node | None = None
         self._failure: BaseException | None = None
+
+    @property
+    def data(self) -> str:
+        """The directory of the logs; a temporary one is there only while the broker runs."""
+        directory = self._data if self._data is not None else self._own_directory
+        assert directory is not None, "the broker is not running: it has no temporary directory"
+        return directory
 
     @property
     def bootstrap(self) -> str:
@@ -73,6 +85,8 @@ class Broker:
     def start(self) -> Self:
         """Start, and return when the broker takes connections."""
         assert self._thread is None, "the broker is running already"
+        if self._data is None:
+            self._own_directory = tempfile.mkdtemp(prefix="cordwood-")
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), name="cordwood-broker", daemon=True)
         self._thread.start()
@@ -100,6 +114,7 @@ class Broker:
         self._node = None
         if self._own_directory is not None:
             shutil.rmtree(self._own_directory, ignore_errors=True)
+            self._own_directory = None
 
     def _run(self, started: threading.Event) -> None:
         loop = new_event_loop()
@@ -115,7 +130,7 @@ class Broker:
 
     async def _serve(self, started: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
-        node = Node(self._settings, logging.getLogger("cordwood"))
+        node = Node({**self._settings, "log.dirs": self.data}, logging.getLogger("cordwood"))
         await node.start()
         self._node = node
         started.set()

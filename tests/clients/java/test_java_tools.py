@@ -71,6 +71,18 @@ def test_config_command_alters_a_topic(tool: Tool, topic: str) -> None:
     assert "max.message.bytes=1048588" in tool(main, *entity, "--describe", "--all")
 
 
+def test_config_command_alters_a_logger(tool: Tool, java: JavaKafka) -> None:
+    [broker] = java.admin("describe-cluster")["brokers"]
+    entity = ("--entity-type", "broker-loggers", "--entity-name", str(broker["id"]))
+    main = "kafka.admin.ConfigCommand"
+    described = re.search(r"\broot=(\w+) sensitive=false", tool(main, *entity, "--describe"))
+    assert described is not None
+    tool(main, *entity, "--alter", "--add-config", "root=FATAL")
+    assert "root=FATAL" in tool(main, *entity, "--describe")
+    tool(main, *entity, "--alter", "--add-config", f"root={described[1]}")
+    assert f"root={described[1]}" in tool(main, *entity, "--describe")
+
+
 def test_config_command_alters_a_broker(tool: Tool, java: JavaKafka) -> None:
     [broker] = java.admin("describe-cluster")["brokers"]
     entity = ("--entity-type", "brokers", "--entity-name", str(broker["id"]))

@@ -29,6 +29,12 @@ def check_broker_name(broker: "Broker", name: str) -> bool:
     return False
 
 
+def check_logger_name(broker: "Broker", name: str) -> None:
+    """Loggers are those of one broker, and only it can tell of them."""
+    if check_broker_name(broker, name):
+        raise Refused(Error.INVALID_REQUEST, "The loggers of all brokers have no levels together; name the broker.")
+
+
 def group_config(broker: "Broker", group_id: str) -> dict[str, str]:
     """The settings of a group, which need not exist yet."""
     if not group_id:

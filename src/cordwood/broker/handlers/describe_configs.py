@@ -1,4 +1,4 @@
-"""DescribeConfigs (32), versions 1-4: settings of topics, brokers and groups, where they come from, what they mean.
+"""DescribeConfigs (32), versions 1-4: settings of topics, brokers, groups and loggers, their sources, their meanings.
 
 - 1: synonyms; 3: types and documentation. Secrets have no value in the answer.
 """
@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from cordwood.broker.connection import Call
 from cordwood.broker.handlers.config_resources import (
     BROKER,
+    BROKER_LOGGER,
     GROUP,
     TOPIC,
     check_broker_name,
+    check_logger_name,
     find_topic,
     group_config,
     unserved,
 )
-from cordwood.config import Entry, describe_broker, describe_cluster, describe_group, describe_topic
+from cordwood.config import Entry, describe_broker, describe_cluster, describe_group, describe_loggers, describe_topic
 from cordwood.errors import Refused
 from cordwood.wire.messages import (
     DescribeConfigsRequest,
@@ -68,6 +70,9 @@ def _entries(broker: "Broker", kind: int, name: str, keys: set[str] | None) -> l
     if kind == BROKER:
         describe = describe_cluster if check_broker_name(broker, name) else describe_broker
         return describe(layers, keys)
+    if kind == BROKER_LOGGER:
+        check_logger_name(broker, name)
+        return describe_loggers(broker.log_levels.all(), keys)
     if kind == GROUP:
         return describe_group(group_config(broker, name), layers, keys)
     raise unserved(kind)

@@ -2,24 +2,28 @@
 
 Each resource succeeds or fails by itself, as a whole. To ask twice does no harm, so a metadata store that was lost on
 the way is asked again. The request names no time for that.
+
+The levels of this broker's loggers are no settings: they change at once, and are not stored.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
 from cordwood.broker.handlers.config_resources import (
+    BROKER_LOGGER,
     GROUP,
     TOPIC,
     check_broker_name,
+    check_logger_name,
     config_path,
     find_topic,
     group_config,
 )
 from cordwood.broker.proposals import PATIENCE_MS, Patience
 from cordwood.cluster.controller import set_config
-from cordwood.config import Change, alter_broker, alter_group, alter_topic
+from cordwood.config import Change, alter_broker, alter_group, alter_loggers, alter_topic
 from cordwood.errors import Error, Refused
 from cordwood.ports import StoreOp
 from cordwood.wire.messages import (
@@ -40,6 +44,8 @@ Finished = Callable[[dict[ResourceKey, Refused | None]], None]
 def handle(broker: "Broker", call: Call, request: IncrementalAlterConfigsRequest) -> None:
     resources = {(r.resource_type, r.resource_name): r for r in request.resources}
     keys = [(r.resource_type, r.resource_name) for r in request.resources]
+    levels = _set_levels(broker, [key for key in keys if key[0] == BROKER_LOGGER], resources, request.validate_only)
+    stored = [key for key in keys if key[0] != BROKER_LOGGER]
 
     def respond(outcomes: dict[ResourceKey, Refused | None]) -> None:
         answers = [
@@ -49,11 +55,16 @@ def handle(broker: "Broker", call: Call, request: IncrementalAlterConfigsRequest
                 error_code=outcome.error if outcome else Error.NONE,
                 error_message=outcome.message if outcome else None,
             )
-            for key, outcome in outcomes.items()
+            for key, outcome in (outcomes | levels).items()
         ]
         broker.reply(call, IncrementalAlterConfigsResponse(responses=answers))
 
-    alter(broker, keys, lambda key: _altered(broker, resources[key]), respond, validate_only=request.validate_only)
+    if stored or not levels:
+        alter(
+            broker, stored, lambda key: _altered(broker, resources[key]), respond, validate_only=request.validate_only
+        )
+    else:  # whether the metadata store is there does not matter
+        respond({})
 
 
 def alter(
@@ -68,8 +79,7 @@ def alter(
         operations: list[StoreOp] = []
         for key in keys:
             try:
-                if counts[key] > 1:
-                    raise Refused(Error.INVALID_REQUEST, "The resource is named twice in one request.")
+                _check_named_once(counts[key])
                 operations += set_config(broker.image, config_path(broker, *key), texts(key))
                 outcomes[key] = None
             except Refused as refusal:
@@ -82,8 +92,42 @@ def alter(
     broker.propose(plan, done, Patience(broker.now.mono_ms + PATIENCE_MS))
 
 
+def _check_named_once(count: int) -> None:
+    if count > 1:
+        raise Refused(Error.INVALID_REQUEST, "The resource is named twice in one request.")
+
+
+def _set_levels(
+    broker: "Broker",
+    keys: Sequence[ResourceKey],
+    resources: Mapping[ResourceKey, IncrementalAlterConfigsRequestResource],
+    validate_only: bool,
+) -> dict[ResourceKey, Refused | None]:
+    """Do what is asked of loggers."""
+    outcomes: dict[ResourceKey, Refused | None] = {}
+    for key, count in Counter(keys).items():
+        try:
+            _check_named_once(count)
+            check_logger_name(broker, key[1])
+            levels = alter_loggers(broker.log_levels.all(), _changes(resources[key]))
+            outcomes[key] = None
+        except Refused as refusal:
+            outcomes[key] = refusal
+            continue
+        if validate_only:
+            continue
+        for name, level in levels.items():
+            broker.log_levels.set(name, level)
+            broker.logger.warning("the level of logger %s was set to %s", name, level or "its parent's")
+    return outcomes
+
+
+def _changes(resource: IncrementalAlterConfigsRequestResource) -> list[Change]:
+    return [Change(config.name, config.config_operation, config.value) for config in resource.configs]
+
+
 def _altered(broker: "Broker", resource: IncrementalAlterConfigsRequestResource) -> dict[str, str]:
-    changes = [Change(config.name, config.config_operation, config.value) for config in resource.configs]
+    changes = _changes(resource)
     layers = broker.settings.layers
     if resource.resource_type == TOPIC:
         return alter_topic(find_topic(broker, resource.resource_name).config, changes, layers)

@@ -11,15 +11,17 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
 from cordwood.broker.handlers.reachable import Reachable
 from cordwood.broker.portions import portions, propose_in_turn, states_max
 from cordwood.cluster.controller import create_topic, plan_topic
-from cordwood.cluster.image import NO_LEADER, MetadataImage, PartitionInfo, TopicInfo
+from cordwood.cluster.image import INTERNAL_TOPICS, NO_LEADER, MetadataImage, PartitionInfo, TopicInfo
 from cordwood.cluster.topic_names import check_name
 from cordwood.errors import Error, Refused
+from cordwood.group.stored import OFFSETS_TOPIC
 from cordwood.ids import NO_TOPIC_ID, NodeId, TopicId, TopicName
 from cordwood.ports import StoreOp
 from cordwood.wire.messages import (
@@ -53,7 +55,7 @@ def handle(broker: "Broker", call: Call, request: MetadataRequest) -> MetadataRe
         broker.doubts.wait(call, named, lambda: broker.reply(call, _respond(broker, call, request)))
         return None
 
-    groups = portions(broker, missing, lambda _: broker.config.num_partitions)
+    groups = portions(broker, missing, partial(_number_of, broker))
     plans = [partial(_creations, broker, group) for group in groups]
 
     def answer() -> None:
@@ -75,16 +77,26 @@ def _refuse_all(request: MetadataRequest) -> MetadataResponse:
 def _to_create(broker: "Broker", call: Call, request: MetadataRequest) -> list[TopicName]:
     """The topics that the client names, that do not exist, and that may come into being by being asked for.
 
-    Of names that differ only in '.' against '_' the first is taken: the others would collide with it.
+    Of names that differ only in '.' against '_' the first is taken: the others would collide with it. Of the internal
+    ones there is a use for the offsets' topic alone.
     """
     if not request.topics or not request.allow_auto_topic_creation or not broker.config.auto_create_topics_enable:
         return []
     missing: dict[str, TopicName] = {}
     for topic in request.topics:
-        if topic.name is not None and topic.name not in broker.image.topics:
-            missing.setdefault(topic.name.replace(".", "_"), TopicName(topic.name))
-    partitions = min(CREATED_PARTITIONS_MAX, broker.replicas.room)
-    return list(missing.values())[: max(partitions // broker.config.num_partitions, 0)]
+        name = TopicName(topic.name or "")
+        if topic.name is None or name in broker.image.topics or (name in INTERNAL_TOPICS and name != OFFSETS_TOPIC):
+            continue
+        missing.setdefault(name.replace(".", "_"), name)
+    names = list(missing.values())
+    partitions = accumulate(_number_of(broker, name) for name in names)
+    partitions_max = min(CREATED_PARTITIONS_MAX, broker.replicas.room)
+    return [name for name, number in zip(names, partitions, strict=True) if number <= partitions_max]
+
+
+def _number_of(broker: "Broker", name: TopicName) -> int:
+    """The partitions that a topic will have."""
+    return broker.config.offsets_topic_num_partitions if name == OFFSETS_TOPIC else broker.config.num_partitions
 
 
 def _creations(broker: "Broker", names: list[TopicName]) -> list[StoreOp]:
@@ -93,6 +105,8 @@ def _creations(broker: "Broker", names: list[TopicName]) -> list[StoreOp]:
 
 def _creation(broker: "Broker", name: TopicName) -> list[StoreOp]:
     try:
+        if name == OFFSETS_TOPIC:
+            return broker.groups.topic_creation()
         plan = plan_topic(
             broker.image,
             broker.entropy,
@@ -153,7 +167,8 @@ def _find(image: MetadataImage, view: "View", wanted: MetadataRequestTopic) -> M
     except Refused as refusal:
         return MetadataResponseTopic(error_code=refusal.error, name=wanted.name)
     if topic is None:
-        return MetadataResponseTopic(error_code=Error.UNKNOWN_TOPIC_OR_PARTITION, name=wanted.name)
+        unknown, internal = Error.UNKNOWN_TOPIC_OR_PARTITION, wanted.name in INTERNAL_TOPICS
+        return MetadataResponseTopic(error_code=unknown, name=wanted.name, is_internal=internal)
     return view.describe(topic)
 
 
