@@ -27,6 +27,8 @@ from kazoo.exceptions import (
     NoNodeError,
     NotEmptyError,
     RolledBackError,
+    SessionExpiredError,
+    SessionMovedError,
     UnimplementedError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
@@ -283,7 +285,11 @@ class ZooKeeperClient:
                 missing=isinstance(error, NoNodeError),
                 has_children=isinstance(error, NotEmptyError),
             )
-        raise _failure(error, path)
+        failure = _failure(error, path)
+        if isinstance(failure, PerhapsDone):  # no: it was answered, and so nothing was done
+            kind = StoreAway if isinstance(error, SessionMovedError | SessionExpiredError) else StorageError
+            raise kind(f"ZooKeeper refuses a change of {path}: {type(error).__name__}") from error
+        raise failure
 
     def _request(self, operation: "ports.StoreOp | Parent") -> Any:  # noqa: ANN401  # kazoo has no types
         match operation:
