@@ -97,29 +97,37 @@ class Admin:
         )
 
     def _make(self, name: str) -> None:
-        self.possible[name] = self.possible[name] | {True}
+        before = self._may_be(name, True)
         config = {"retention.ms": "1000"} if self._around.random.random() < 0.5 else {}
 
         def made(error: int) -> None:
-            self._learn(name, error, then=True, otherwise={Error.TOPIC_ALREADY_EXISTS: True})
+            self._learn(name, error, before, then=True, otherwise={Error.TOPIC_ALREADY_EXISTS: True})
             self._say(f"makes {name}", error)
 
         self._create(name, self._around.random.randint(1, 3), config, made)
 
     def _delete(self, name: str) -> None:
-        self.possible[name] = self.possible[name] | {False}
+        before = self._may_be(name, False)
 
         def deleted(response: DeleteTopicsResponse) -> None:
             error = response.responses[0].error_code
-            self._learn(name, error, then=False, otherwise={Error.UNKNOWN_TOPIC_OR_PARTITION: False})
+            self._learn(name, error, before, then=False, otherwise={Error.UNKNOWN_TOPIC_OR_PARTITION: False})
             self._say(f"deletes {name}", error)
 
         request = DeleteTopicsRequest(topics=[DeleteTopicsRequestTopic(name=name)])
         self._caller.ask(request, 6, DeleteTopicsResponse, deleted)
 
-    def _learn(self, name: str, error: int, *, then: bool, otherwise: Mapping[Error, bool]) -> None:
+    def _may_be(self, name: str, state: bool) -> set[bool]:
+        """From now on it may be so. What could be before?"""
+        before = self.possible[name]
+        self.possible[name] = before | {state}
+        return before
+
+    def _learn(self, name: str, error: int, before: set[bool], *, then: bool, otherwise: Mapping[Error, bool]) -> None:
         if error == Error.NONE:
             self.possible[name] = {then}
+        elif error == Error.NOT_CONTROLLER:  # which promises that nothing was done
+            self.possible[name] = before
         elif error in otherwise and not self._around.clustered:  # one of several may not have heard of it yet
             self.possible[name] = {otherwise[Error(error)]}
 
