@@ -94,6 +94,9 @@ class Membership:
         if state is SessionState.LOST:
             self._missed |= self._broker.image.brokers.keys() - {self._broker.node}
             self._outdated = self._lapsed = True
+            if self._reunion is not None:
+                self._reunion.cancel()
+                self._reunion = None
         self._match()
 
     def apply(self, delta: Delta) -> None:

@@ -153,6 +153,8 @@ def _after_others(outcome: Refused | None) -> Refused | None:
     """
     if outcome is None or outcome.error is not Error.NOT_CONTROLLER:
         return outcome
-    refusal = Refused(Error.NETWORK_EXCEPTION, f"Others of the request were done, this was not. {outcome.message}")
+    refusal = Refused(
+        Error.NETWORK_EXCEPTION, f"This was not done, while others of the request may have been. {outcome.message}"
+    )
     refusal.__cause__ = outcome.__cause__
     return refusal

@@ -7,7 +7,8 @@ monotonic clock, and not longer: also when this process was stopped for a while 
 kazoo itself learns of a session's end only when it reaches a server again.
 
 Methods that ask the server are called from one thread. They raise ``StorageError`` if ZooKeeper refuses; of its kinds
-``StoreAway`` if it was not even asked, ``PerhapsDone`` if there is no answer: whether a change was made is not known.
+``StoreAway`` if it was not even asked, or not in this session, ``PerhapsDone`` if there is no answer: whether a change
+was made is not known.
 """
 
 import logging

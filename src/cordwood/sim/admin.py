@@ -30,6 +30,8 @@ from cordwood.wire.messages import (
 )
 
 PAUSE_MAX_MS = 400
+TIMEOUTS_MS = 100, 700, 60_000
+"""How long a broker may wait for its store: until after this client gives up, or not."""
 NAMES = ("churn-a", "churn-b", "churn.c")
 
 _TOPIC, _SET = 2, 0
@@ -90,7 +92,7 @@ class Admin:
             configs=[CreateTopicsRequestConfig(name=key, value=value) for key, value in config.items()],
         )
         self._caller.ask(
-            CreateTopicsRequest(topics=[topic]),
+            CreateTopicsRequest(topics=[topic], timeout_ms=self._around.random.choice(TIMEOUTS_MS)),
             7,
             CreateTopicsResponse,
             lambda response: on_answer(response.topics[0].error_code),
@@ -114,7 +116,8 @@ class Admin:
             self._learn(name, error, before, then=False, otherwise={Error.UNKNOWN_TOPIC_OR_PARTITION: False})
             self._say(f"deletes {name}", error)
 
-        request = DeleteTopicsRequest(topics=[DeleteTopicsRequestTopic(name=name)])
+        timeout_ms = self._around.random.choice(TIMEOUTS_MS)
+        request = DeleteTopicsRequest(topics=[DeleteTopicsRequestTopic(name=name)], timeout_ms=timeout_ms)
         self._caller.ask(request, 6, DeleteTopicsResponse, deleted)
 
     def _may_be(self, name: str, state: bool) -> set[bool]:
