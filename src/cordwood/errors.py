@@ -9,7 +9,7 @@
     ├── StorageError      the disk failed
     │   ├── TruncationError   ... in the middle of cutting a log: the broker stops, its next start recovers the log
     │   └── StoreAway         the metadata store can not be reached now: nothing was done
-    │       └── PerhapsDone   ... it could be when the change was sent, but not when the answer was due
+    │       └── PerhapsDone   ... and it could not be found out whether the change was made before
     ├── StoreConflict     the metadata changed under a compare-and-set
     └── ConfigError       a setting is unknown, ill-typed or out of range; the text says what to write instead
 
@@ -61,7 +61,7 @@ class StoreAway(StorageError):
 
 
 class PerhapsDone(StoreAway):
-    """... and whether it was done is not known: what the metadata says afterwards tells."""
+    """... or it was, and that could not be found out: not even the store can tell any more, or not soon enough."""
 
 
 class StoreConflict(CordwoodError):

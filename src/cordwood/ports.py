@@ -180,9 +180,15 @@ class MetadataStore(Protocol):
         """Every node, parents before children."""
 
     def multi(self, operations: Sequence[StoreOp], /) -> MetadataChange:
-        """Do all of it or raise ``StoreConflict``; what has changed comes back, with the new versions.
+        """Do all of it or nothing; what has changed comes back, with the new versions.
 
         A store that tells of all changes as they happen, others' and one's own, tells of this one that way alone.
+
+        Raises:
+            StoreConflict: nothing was done: a node is missing, exists already, or has another version.
+            StoreAway: nothing was done, and it may be in a moment; but
+            PerhapsDone: it could not be found out whether it was done.
+            StorageError: it can not be done.
         """
 
     def purge(self) -> None:

@@ -14,7 +14,7 @@ from cordwood.broker.additions import AT_ONCE, PAUSE_MS
 from cordwood.broker.broker import Broker
 from cordwood.broker.connection import Connection, Peer
 from cordwood.effects import Dial, Effect, HangUp, Transmit, WriteMetadata
-from cordwood.errors import CordwoodError, Error, PerhapsDone
+from cordwood.errors import CordwoodError, Error, PerhapsDone, StoreAway
 from cordwood.ids import ConnectionId, LinkId, NodeId, TopicName
 from cordwood.log.log import Log
 from cordwood.ports import (
@@ -65,7 +65,9 @@ class Member(Harness):
         self.links: dict[LinkId, LinkEnd] = {}
         self.boot_id = "the same"
         self.answers_to_lose = 0
-        """The store does so many of the next changes, and the connection breaks before it has said so."""
+        """The store does so many of the next changes, and can never say so."""
+        self.writes_left: int | None = None
+        """So many changes the store takes yet, and is away then; None: all of them."""
         super().__init__(
             SimDisk(Random(node)),
             cluster.store,
@@ -166,6 +168,8 @@ class Member(Harness):
         if not self.up or broker is not self.broker or self in self.cluster.deaf:
             return
         try:
+            if self.writes_left is not None:
+                self._count_down()
             change = self._multi(effect)
         except CordwoodError as error:
             self.execute(broker.metadata_refused(effect.token, error, self.now))
@@ -181,6 +185,12 @@ class Member(Harness):
             member.deliver(change)
         if not lost:
             self.execute(broker.metadata_written(effect.token, MetadataChange(), self.now))
+
+    def _count_down(self) -> None:
+        assert self.writes_left is not None
+        if not self.writes_left:
+            raise StoreAway("no connection")
+        self.writes_left -= 1
 
     # ------------------------------------------------------------------ ends and beginnings
 
@@ -247,7 +257,7 @@ class Cluster:
         self.deaf: set[Member] = set()
         """Those who are cut off from the store."""
         self._cuts: set[frozenset[int]] = set()
-        self._queue: deque[Callable[[], None]] = deque()
+        self._queue: deque[Callable[[], object]] = deque()
         self._running = False
         for node in range(1, count + 1):
             self.members[node] = self.member_class(self, node, **settings, **self.settings_of(node))
@@ -260,7 +270,7 @@ class Cluster:
     def __getitem__(self, node: int) -> Member:
         return self.members[node]
 
-    def queue(self, action: Callable[[], None]) -> None:
+    def queue(self, action: Callable[[], object]) -> None:
         self._queue.append(action)
 
     def run(self) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.cluster_harness import Cluster
 from broker.harness import Client, Harness
 from cordwood.errors import Error, StorageError
 from cordwood.ids import TopicName
@@ -552,21 +553,22 @@ def altering_broker(name: str, key: str, value: str) -> IncrementalAlterConfigsR
 
 
 def test_of_two_alterations_that_contradict_each_other_the_weaker_layer_is_kept() -> None:
-    harness = Harness()
-    harness.topic("t")
-    harness.hold_metadata = True
-    for name, key, value in (
-        ("", "log.cleaner.min.compaction.lag.ms", "100"),
-        ("1", "log.cleaner.max.compaction.lag.ms", "50"),
-    ):
-        harness.connect().send(altering_broker(name, key, value), 1)
-    harness.release()
-    assert "they contradict others" in harness.logger
-    assert harness.partition("t").log.config.min_compaction_lag_ms == 100
-    assert harness.partition("t").log.config.max_compaction_lag_ms > 100
-    harness.kill()
-    harness.start()
-    assert harness.partition("t").log.config.min_compaction_lag_ms == 100
+    """Each was made through another broker, which did not know of the other."""
+    cluster = Cluster(2)
+    cluster.topic("t")
+    member = cluster[1]
+    member.hold_metadata = True
+    member.connect().send(altering_broker("1", "log.cleaner.max.compaction.lag.ms", "50"), 1)
+    cluster[2].connect().send(altering_broker("", "log.cleaner.min.compaction.lag.ms", "100"), 1)
+    member.hold_metadata = False
+    member.release()
+    cluster.run()
+    assert "they contradict others" in member.logger
+    assert member.partition("t").log.config.min_compaction_lag_ms == 100
+    assert member.partition("t").log.config.max_compaction_lag_ms > 100
+    member.kill()
+    member.start()
+    assert member.partition("t").log.config.min_compaction_lag_ms == 100
 
 
 def test_a_file_that_contradicts_what_was_altered_wins() -> None:

@@ -7,12 +7,12 @@ import pytest
 from broker.harness import START, Harness
 from cordwood.broker.fetch_sessions import FetchSessions, Reader, Waiter
 from cordwood.broker.producer_ids import ProducerIds
-from cordwood.broker.proposals import Proposals
+from cordwood.broker.proposals import IMPATIENT, PATIENCE_MS, Patience, Proposals
 from cordwood.broker.syncs import Syncs
 from cordwood.broker.timers import CANCELLED_MAX, NEVER, Timers
 from cordwood.cluster.layout import PRODUCER_ID_BLOCK_SIZE
 from cordwood.effects import Effect, WriteMetadata
-from cordwood.errors import Error, Refused, StoreConflict
+from cordwood.errors import CordwoodError, Error, PerhapsDone, Refused, StoreAway, StoreConflict
 from cordwood.ids import TopicName
 from cordwood.ports import Create, Delete, Instant, StoreOp
 
@@ -99,13 +99,13 @@ def test_timers_may_be_thrown_out_while_they_run() -> None:
 class Proposed:
     """A proposal whose plan does what the test wants."""
 
-    def __init__(self, *plans: list[StoreOp] | Refused) -> None:
+    def __init__(self, *plans: list[StoreOp] | Refused, patience: Patience = IMPATIENT) -> None:
         self.timers = Timers()
         self.effects: list[Effect] = []
-        self.proposals = Proposals(self.timers, self.effects.append)
+        self.proposals = Proposals(self.timers, self.effects.append, lambda: True)
         self.outcome: list[Refused | None] = []
         self._plans = iter(plans)
-        self.proposals.submit(self._plan, self.outcome.append, at(0))
+        self.proposals.submit(self._plan, self.outcome.append, at(0), patience)
 
     def _plan(self) -> list[StoreOp]:
         planned = next(self._plans)
@@ -139,8 +139,28 @@ def test_every_attempt_has_a_token_of_its_own() -> None:
     proposed = Proposed(operations, operations)
     proposed.proposals.refused(1, StoreConflict("changed"), at(0))
     assert proposed.effects == [WriteMetadata(1, operations), WriteMetadata(2, operations)]
-    proposed.proposals.accepted(2)
+    proposed.proposals.accepted(2, at(0))
     assert proposed.outcome == [None]
+
+
+@pytest.mark.parametrize("late", [None, StoreConflict("changed"), StoreAway("lost"), PerhapsDone("lost")])
+def test_what_the_store_says_too_late_is_told_to_nobody(late: CordwoodError | None) -> None:
+    proposed = Proposed([Create("/a", b"")], patience=Patience(700))
+    proposed.timers.run_due(at(PATIENCE_MS))
+    (refusal,) = proposed.outcome
+    assert refusal is not None
+    assert refusal.error is Error.NETWORK_EXCEPTION
+    proposals = proposed.proposals
+    proposals.submit(lambda: [Create("/b", b"")], proposed.outcome.append, at(PATIENCE_MS), Patience(9_000))
+    assert len(proposed.effects) == 1
+    if late is None:
+        proposals.accepted(1, at(PATIENCE_MS))
+    else:
+        proposals.refused(1, late, at(PATIENCE_MS))
+    assert len(proposed.effects) == 2, "the next in line had to wait for that"
+    proposals.accepted(2, at(PATIENCE_MS))
+    assert proposed.outcome == [refusal, None]
+    proposals.check()
 
 
 # ---------------------------------------------------------------------- producer ids

@@ -1,12 +1,15 @@
 """What clients are told while the metadata store is away, and what becomes of their changes when it is back."""
 
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from broker.cluster_harness import Cluster
 from broker.harness import Client
-from cordwood.broker.proposals import PATIENCE_MS, REST_MS_MAX
+from cordwood.broker.membership import REUNION_MS
+from cordwood.broker.proposals import PATIENCE_MS, REST_MS, REST_MS_MAX
 from cordwood.errors import Error, PerhapsDone, StorageError, StoreAway
 from cordwood.ids import TopicName
 from cordwood.ports import SessionState
@@ -32,6 +35,7 @@ from cordwood.wire.messages import (
     IncrementalAlterConfigsRequestResource,
     IncrementalAlterConfigsResponse,
 )
+from cordwood.wire.messages import CreateTopicsRequestAssignment as Assignment
 
 Outcome = tuple[int, str | None]
 AWAY = StoreAway("no connection")
@@ -124,14 +128,19 @@ def on_its_own(cluster: Cluster) -> None:
     """Nothing to prepare."""
 
 
+def restart(cluster: Cluster, node: int) -> None:
+    """It is away for long enough to lose what it led."""
+    cluster[node].kill()
+    cluster[node].end_session()
+    cluster.advance(1000)
+    cluster[node].start()
+    cluster.advance(2000)
+
+
 def led_by_the_second(cluster: Cluster) -> None:
     """The preferred leader was away, and is back and in sync."""
-    cluster[2].kill()
-    cluster[2].end_session()
-    cluster.advance(1000)
+    restart(cluster, 2)
     assert cluster.leader("t") is cluster[1]
-    cluster[2].start()
-    cluster.advance(2000)
     assert cluster.isr("t") == [1, 2]
 
 
@@ -194,35 +203,27 @@ def test_what_was_certainly_not_done_is_refused_with_a_code_to_try_again(wished:
     assert len(cluster[1].broker.proposals) == 0
 
 
-def test_a_change_whose_answer_was_lost_counts_as_done_if_it_is(wished: tuple[Cluster, Wish, Client]) -> None:
-    cluster, wish, client = wished
-    cluster[1].answers_to_lose = 1
-    client.send(wish.request, wish.version)
-    assert not client.inbox
-    cluster.advance(REST_MS_MAX)
-    assert wish.answer(client) == (Error.NONE, None)
-    assert wish.is_done(cluster)
-
-
-def test_a_change_that_was_lost_on_the_way_is_made_again(wished: tuple[Cluster, Wish, Client]) -> None:
+def test_what_nobody_knows_is_told_as_that_and_not_tried_again(wished: tuple[Cluster, Wish, Client]) -> None:
     cluster, wish, client = wished
     cluster[1].store_error = PerhapsDone("the connection broke")
     client.send(wish.request, wish.version)
     cluster[1].store_error = None
-    cluster.advance(REST_MS_MAX)
-    assert wish.answer(client) == (Error.NONE, None)
-    assert wish.is_done(cluster)
-
-
-def test_what_nobody_knows_is_told_as_that(wished: tuple[Cluster, Wish, Client]) -> None:
-    cluster, wish, client = wished
-    cluster[1].store_error = PerhapsDone("the connection broke")
-    client.send(wish.request, wish.version)
-    cluster[1].store_error = AWAY
-    cluster.advance(PATIENCE_MS + 1)
     error, message = wish.answer(client)
     assert error == Error.NETWORK_EXCEPTION
     assert message is None or "this may have been done or not" in message
+    cluster.advance(PATIENCE_MS)
+    assert not wish.is_done(cluster)
+
+
+def test_what_was_done_without_an_answer_is_left_for_the_client_to_see(wished: tuple[Cluster, Wish, Client]) -> None:
+    cluster, wish, client = wished
+    cluster[1].answers_to_lose = 1
+    client.send(wish.request, wish.version)
+    assert wish.is_done(cluster)
+    before = list(cluster.store.load())
+    cluster.advance(PATIENCE_MS)
+    assert wish.answer(client)[0] == Error.NETWORK_EXCEPTION
+    assert list(cluster.store.load()) == before
 
 
 def test_a_store_that_fails_is_no_reason_to_wait(wished: tuple[Cluster, Wish, Client]) -> None:
@@ -285,31 +286,194 @@ def test_nothing_is_planned_for_a_cluster_in_which_nobody_has_registered_again()
     assert wish.answer(client) == (Error.NONE, None)
 
 
-# ---------------------------------------------------------------------- whose was it
-
-
-def test_a_topic_that_somebody_else_made_meanwhile_is_not_this_requests() -> None:
-    cluster = Cluster(2)
-    cluster[1].store_error = PerhapsDone("the connection broke")
-    client, wish = cluster[1].connect(), creation("t")
+def test_nothing_is_planned_before_those_are_back_who_were_there() -> None:
+    cluster = Cluster(3)
+    sessions_end(cluster)
+    client, wish = cluster[1].connect(), creation(replicas=3)
     client.send(wish.request, wish.version)
-    cluster[1].store_error = None
-    other = cluster[2].connect()
-    other.send(wish.request, wish.version)
-    assert wish.answer(other) == (Error.NONE, None)
-    cluster.advance(REST_MS_MAX)
-    assert wish.answer(client)[0] == Error.TOPIC_ALREADY_EXISTS
+    for member in cluster.members.values():
+        cluster.advance(300)
+        assert not client.inbox
+        member.regain_session()
+    cluster.advance(0)
+    assert wish.answer(client) == (Error.NONE, None)
 
 
-def test_a_topic_made_after_a_deletion_that_was_done_stays() -> None:
+def test_who_does_not_come_back_is_not_waited_for_without_end() -> None:
+    cluster = Cluster(3)
+    sessions_end(cluster)
+    client, wish = cluster[1].connect(), creation(replicas=1)
+    client.send(wish.request, wish.version)
+    cluster[1].regain_session()
+    cluster.advance(REUNION_MS - 1)
+    assert not client.inbox
+    cluster.advance(1)
+    assert wish.answer(client) == (Error.NONE, None)
+
+
+def test_nobody_is_told_for_good_what_is_so_for_a_moment() -> None:
+    """A cluster in which nobody has registered again has no broker for a topic."""
+    cluster = Cluster(3)
+    sessions_end(cluster)
+    client, wish = cluster[1].connect(), creation(replicas=3)
+    client.send(wish.request, wish.version)
+    cluster.advance(PATIENCE_MS)
+    assert wish.answer(client)[0] == Error.NOT_CONTROLLER
+
+
+# ---------------------------------------------------------------------- in which order
+
+
+def setting_to(value: int) -> Wish:
+    wish = setting()
+    wish.request.resources[0].configs[0].value = str(value)  # type: ignore[attr-defined]
+    return wish
+
+
+def retention(cluster: Cluster) -> str | None:
+    return cluster[1].broker.image.topics[TopicName("t")].config.get("retention.ms")
+
+
+def test_what_comes_later_is_done_later() -> None:
     cluster = Cluster(2)
     cluster.topic("t", [2, 1])
-    cluster[1].answers_to_lose = 1
+    cluster[1].store_error = AWAY
+    client, first, second = cluster[1].connect(), setting_to(1), setting_to(2)
+    client.send(first.request, first.version)
+    cluster.advance(REST_MS)
+    cluster[1].store_error = None
+    client.send(second.request, second.version)
+    cluster.advance(REST_MS_MAX)
+    assert first.answer(client) == second.answer(client) == (Error.NONE, None)
+    assert retention(cluster) == "2"
+
+
+def test_what_another_change_keeps_waiting_is_not_overtaken() -> None:
+    cluster = Cluster(2)
+    cluster.topic("t", [2, 1])
+    cluster[1].conflicts = 1
+    client = cluster[1].connect()
+    for value in (1, 2):
+        cluster.queue(partial(client.send, setting_to(value).request, 1))
+    cluster.run()
+    assert retention(cluster) == "2"
+
+
+# ---------------------------------------------------------------------- a store that does not answer
+
+
+def test_a_change_that_the_store_does_not_answer_is_in_doubt_and_those_behind_it_are_not() -> None:
+    cluster = Cluster(2)
+    cluster.topic("t", [2, 1])
+    cluster.deaf.add(cluster[1])
+    client, other, wish = cluster[1].connect(), cluster[1].connect(), setting()
+    client.send(wish.request, wish.version)
+    other.send(wish.request, wish.version)
+    cluster.advance(PATIENCE_MS - 1)
+    assert not client.inbox
+    cluster.advance(1)
+    assert wish.answer(client)[0] == Error.NETWORK_EXCEPTION
+    assert wish.answer(other)[0] == Error.NOT_CONTROLLER
+
+
+# ---------------------------------------------------------------------- a client that leaves
+
+
+def test_what_rests_goes_with_the_client_that_wanted_it() -> None:
+    cluster = Cluster(2)
+    cluster[1].store_error = AWAY
+    client, wish = cluster[1].connect(), creation()
+    client.send(wish.request, wish.version)
+    client.disconnect()
+    assert len(cluster[1].broker.proposals) == 0
+    cluster[1].store_error = None
+    cluster.advance(PATIENCE_MS)
+    assert not wish.is_done(cluster)
+
+
+# ---------------------------------------------------------------------- large wishes, in part
+
+
+def creations(number: int) -> CreateTopicsRequest:
+    topics = [CreateTopicsRequestTopic(name=f"t{n}", num_partitions=10, replication_factor=1) for n in range(number)]
+    return CreateTopicsRequest(topics=topics, timeout_ms=TIMEOUT_MS)
+
+
+def test_an_answer_that_says_that_something_was_done_asks_nobody_to_send_all_of_it_again() -> None:
+    """Java's client does so if it finds a single NOT_CONTROLLER."""
+    cluster = Cluster(2)
+    cluster[1].writes_left = 1
+    client = cluster[1].connect()
+    client.send(creations(60), 7)
+    cluster.advance(PATIENCE_MS)
+    answers = Counter(topic.error_code for topic in client.take(CreateTopicsResponse).topics)
+    assert answers.keys() == {Error.NONE, Error.NETWORK_EXCEPTION}
+    assert answers[Error.NONE] == sum(name.startswith("t") for name in cluster[2].broker.image.topics)
+
+
+def test_an_answer_that_says_that_nothing_was_done_may_be_sent_again() -> None:
+    cluster = Cluster(2)
+    cluster.topic("t0", [1])
+    cluster[1].writes_left = 0
+    client = cluster[1].connect()
+    client.send(creations(60), 7)
+    cluster.advance(PATIENCE_MS)
+    topics = {topic.name: topic.error_code for topic in client.take(CreateTopicsResponse).topics}
+    assert topics.pop("t0") == Error.TOPIC_ALREADY_EXISTS, "what was known to be wrong with one is told"
+    assert (len(topics), set(topics.values())) == (59, {Error.NOT_CONTROLLER})
+
+
+def test_portions_with_nothing_to_do_are_many() -> None:
+    cluster = Cluster(2)
+    unknown = [DeleteTopicsRequestTopic(name=f"unknown-{number}") for number in range(20_000)]
+    response = cluster[1].connect().ask(DeleteTopicsRequest(topics=unknown), 6, DeleteTopicsResponse)
+    assert {one.error_code for one in response.responses} == {Error.UNKNOWN_TOPIC_OR_PARTITION}
+    assert len(response.responses) == 20_000
+
+
+# ---------------------------------------------------------------------- from which metadata
+
+
+def hang(cluster: Cluster) -> None:
+    """The first broker has no connection to the store, and hears nothing."""
+    cluster.deaf.add(cluster[1])
+    cluster[1].execute(cluster[1].broker.session_changed(SessionState.SUSPENDED, cluster[1].now))
+
+
+def hear_again(cluster: Cluster) -> None:
+    cluster.deaf.clear()
+    cluster[1].regain_session()
+    cluster.advance(0)
+
+
+def test_what_others_made_meanwhile_is_found_and_deleted() -> None:
+    cluster = Cluster(2)
+    hang(cluster)
     client, wish = cluster[1].connect(), deletion()
     client.send(wish.request, wish.version)
-    other, again = cluster[2].connect(), creation("t")
-    other.send(again.request, again.version)
-    assert again.answer(other) == (Error.NONE, None)
-    cluster.advance(REST_MS_MAX)
+    other, made = cluster[2].connect(), creation("t")
+    other.send(made.request, made.version)
+    assert made.answer(other) == (Error.NONE, None)
+    hear_again(cluster)
     assert wish.answer(client) == (Error.NONE, None)
-    assert again.is_done(cluster)
+    assert wish.is_done(cluster)
+
+
+def test_an_election_everywhere_is_one_of_what_is_there_when_it_happens() -> None:
+    cluster = Cluster(3, auto_leader_rebalance_enable=False)
+    restart(cluster, 1)  # it is not the controller any more
+    hang(cluster)
+    client = cluster[1].connect()
+    client.send(ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=TIMEOUT_MS), 2)
+    other, made = cluster[3].connect(), creation("t")
+    made.request.topics[0].assignments = [Assignment(partition_index=0, broker_ids=[2, 3])]  # type: ignore[attr-defined]
+    made.request.topics[0].num_partitions = made.request.topics[0].replication_factor = -1  # type: ignore[attr-defined]
+    other.send(made.request, made.version)
+    assert made.answer(other) == (Error.NONE, None)
+    restart(cluster, 2)
+    assert cluster.isr("t") == [2, 3]
+    assert cluster.leader("t") is cluster[3]
+    hear_again(cluster)
+    (topic,) = client.take(ElectLeadersResponse).replica_election_results
+    assert topic.topic == "t"
+    assert cluster.leader("t") is cluster[2]

@@ -1,5 +1,6 @@
 """CreateTopics, DeleteTopics, CreatePartitions: what is refused, what is done, and what a crash leaves."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -323,6 +324,28 @@ def test_version_6_deletes_by_name_or_id() -> None:
         (None, ids["d"], Error.INVALID_REQUEST),
     ]
     assert set(harness.broker.image.topics) == {"c", "d"}
+
+
+def named_twice(*topics: DeleteTopicsRequestTopic) -> list[tuple[str | None, int]]:
+    harness = Harness()
+    harness.topic("a")
+    harness.topic("b")
+    known = harness.broker.image.topics
+    wanted = [t if t.name else replace(t, topic_id=known[TopicName("a")].id) for t in topics]
+    response = harness.connect().ask(DeleteTopicsRequest(topics=wanted), 6, DeleteTopicsResponse)
+    assert set(known) == {"a"}
+    return [(topic.name, topic.error_code) for topic in response.responses]
+
+
+def test_a_name_twice_in_a_deletion_is_refused_once() -> None:
+    """Two answers of one name are too many for librdkafka."""
+    a, b = DeleteTopicsRequestTopic(name="a"), DeleteTopicsRequestTopic(name="b")
+    assert named_twice(a, b, a) == [("a", Error.INVALID_REQUEST), ("b", Error.NONE)]
+
+
+def test_an_id_twice_in_a_deletion_is_refused_once() -> None:
+    a, b = DeleteTopicsRequestTopic(name=None), DeleteTopicsRequestTopic(name="b")
+    assert named_twice(a, b, a) == [(None, Error.INVALID_REQUEST), ("b", Error.NONE)]
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ def code_of(outcome: Outcome) -> int | None:
         (KafkaError.NETWORK_EXCEPTION, True),
         (KafkaError.REQUEST_TIMED_OUT, True),
         (KafkaError._TIMED_OUT, True),
+        (KafkaError._TRANSPORT, True),
     ],
 )
 def test_what_may_go_away_is_asked_again(code: int, in_doubt: bool) -> None:

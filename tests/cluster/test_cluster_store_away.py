@@ -3,15 +3,16 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import Future
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from cluster.cordwood_nodes import SESSION_TIMEOUT_MS
 from cluster.harness import Cluster, Topic
+from cordwood.errors import Error
 from cordwood.run.zookeeper_server import Ensemble
+from cordwood.wire.client_frame import read_response
+from cordwood.wire.messages import CreateTopicsRequest, CreateTopicsRequestTopic, CreateTopicsResponse
+from support.raw import RawClient
 from support.waiting import eventually
 
 OUTAGE_S = SESSION_TIMEOUT_MS / 1000 + 1
@@ -75,14 +76,6 @@ def losses(cluster: Cluster) -> dict[int, int]:
     return {number: node.all_words().count("ZooKeeper is lost") for number, node in cluster.nodes.items()}
 
 
-def error_of(future: "Future[None]") -> KafkaError:
-    failure = future.exception(timeout=60)
-    assert isinstance(failure, KafkaException)
-    error = failure.args[0]
-    assert isinstance(error, KafkaError)
-    return error
-
-
 def replicas(cluster: Cluster, topic: Topic) -> set[int]:
     return set(cluster.states(topic)[0].replica_nodes)
 
@@ -93,13 +86,15 @@ def test_a_command_waits_for_zookeeper_and_a_client_is_told_to_try_again(
     before = losses(cluster)
     ensemble.kill()
     brokers_notice(cluster, before)
-    patient = AdminClient({"bootstrap.servers": cluster.bootstrap})  # others wait for 4 s, and the broker for 5
-    (future,) = patient.create_topics([NewTopic(f"{name}-in-vain", 1, 1)], request_timeout=60).values()
-    command = Command(cluster, "topics", "create", name, "--partitions", "3", "--replication-factor", "3")
-    error = error_of(future)
-    assert error.code() == KafkaError.NOT_CONTROLLER
-    assert error.str().startswith("The metadata store is away: ")
-    assert error.str().endswith("Try again.")
+    in_vain = CreateTopicsRequestTopic(name=f"{name}-in-vain", num_partitions=1, replication_factor=1)
+    with RawClient(next(iter(cluster.nodes.values())).bootstrap) as client:  # no other, which may ask elsewhere
+        client.send(CreateTopicsRequest(topics=[in_vain]), version=7)
+        command = Command(cluster, "topics", "create", name, "--partitions", "3", "--replication-factor", "3")
+        (answer,) = read_response(CreateTopicsResponse, 7, memoryview(client.receive_frame())).topics
+    assert answer.error_code == Error.NOT_CONTROLLER
+    assert answer.error_message is not None
+    assert answer.error_message.startswith("The metadata store is away: ")
+    assert answer.error_message.endswith("Try again.")
     ensemble.start()
     assert command.end() == f"created {name}\n"
     cluster.wait_for_brokers()

@@ -103,7 +103,7 @@ class Member:
         self.effects: list[Effect] = []
         self.writes: list[WriteMetadata] = []
         self.timers = Timers()
-        self.proposals = Proposals(self.timers, self.effects.append)
+        self.proposals = Proposals(self.timers, self.effects.append, lambda: True)
         self.replication = self.groups = self.replicas = self
         self.membership = Membership(cast("Broker", self), applicant)
         self.controllership = Controllership(cast("Broker", self))
@@ -158,7 +158,7 @@ class Member:
             self.proposals.refused(effect.token, error, self.now)
         else:
             self.deliver()
-            self.proposals.accepted(effect.token)
+            self.proposals.accepted(effect.token, self.now)
         self._took_effect()
 
     def tick(self) -> None:

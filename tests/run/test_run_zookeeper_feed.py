@@ -16,6 +16,7 @@ from cordwood.run.zookeeper_feed import (
     decode_change,
     encode_change,
     fold,
+    mark_of,
     news,
 )
 
@@ -27,6 +28,17 @@ CHANGES = st.builds(MetadataChange, st.lists(NODES, max_size=4), st.lists(PATHS,
 @given(CHANGES)
 def test_a_change_is_read_as_it_was_written(change: MetadataChange) -> None:
     assert decode_change(encode_change(change)) == change
+
+
+def test_a_change_is_known_by_its_mark() -> None:
+    change = MetadataChange([Node("/a", b"", 0)], [])
+    assert mark_of(encode_change(change, "mine-1")) == "mine-1"
+    assert decode_change(encode_change(change, "mine-1")) == change
+
+
+@pytest.mark.parametrize("data", [None, b"", b"\xff", b"{", b"[]", b"7", b'{"version":1}', b'{"mark":7}'])
+def test_what_has_no_mark_is_nobodys(data: bytes | None) -> None:
+    assert mark_of(data) == ""
 
 
 @given(

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, closing
 from time import monotonic
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from kazoo.exceptions import NoAuthError
 from cordwood.errors import ConfigError, PerhapsDone, StorageError, StoreAway, StoreConflict
 from cordwood.ports import Check, Create, Delete, MetadataChange, Node, SessionState, Set, StoreOp
 from cordwood.run.zookeeper_address import Address
+from cordwood.run.zookeeper_client import ZooKeeperClient
 from cordwood.run.zookeeper_feed import FEED, change_numbers, change_path
 from cordwood.run.zookeeper_server import Ensemble, ZooKeeperServer, free_ports
 from cordwood.run.zookeeper_store import Credentials
@@ -485,7 +487,29 @@ def test_nothing_is_certain_without_a_session(zookeeper: str, opened: Open, prox
     assert one.store.certain_until_s < monotonic()
 
 
-def test_a_write_that_gets_no_answer_may_have_happened(zookeeper: str, opened: Open, proxy: Proxy) -> None:
+def under_way(one: Witness, *operations: StoreOp) -> "Future[None]":
+    """A change that is made while the test goes on."""
+    outcome: Future[None] = Future()
+
+    def make() -> None:
+        try:
+            one.multi(*operations)
+            outcome.set_result(None)
+        except Exception as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=make, daemon=True).start()
+    return outcome
+
+
+def failure_of(outcome: "Future[None]") -> BaseException | None:
+    return outcome.exception(timeout=20)
+
+
+def test_a_write_that_gets_no_answer_may_have_happened(
+    zookeeper: str, opened: Open, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cordwood.run.zookeeper_store.DOUBT_S_MAX", 0.1)
     one, two = opened(through(proxy, zookeeper), session_timeout_ms=SESSION_MS), opened(zookeeper)
     proxy.go_silent(to_server=False)
     with pytest.raises(PerhapsDone, match="not known yet"):
@@ -494,6 +518,100 @@ def test_a_write_that_gets_no_answer_may_have_happened(zookeeper: str, opened: O
     assert one.data("/a") is None
     proxy.heal()
     one.sees("/a", b"one")
+
+
+def test_a_write_whose_answer_is_lost_is_found_when_the_connection_is_back(
+    zookeeper: str, opened: Open, proxy: Proxy
+) -> None:
+    one, two = opened(through(proxy, zookeeper)), opened(zookeeper)
+    proxy.go_silent(to_server=False)
+    outcome = under_way(one, Create("/a", b"one"))
+    two.sees("/a", b"one")
+    two.multi(Delete("/a"))
+    proxy.break_once()
+    proxy.heal()
+    assert failure_of(outcome) is None
+    assert one.changes == [MetadataChange([Node("/a", b"one", 0)], []), MetadataChange([], ["/a"])]
+
+
+def test_a_write_that_is_lost_on_the_way_is_known_not_to_have_happened(
+    zookeeper: str, opened: Open, proxy: Proxy
+) -> None:
+    one, two = opened(through(proxy, zookeeper)), opened(zookeeper)
+    proxy.go_silent()
+    outcome = under_way(one, Create("/a", b"one"))
+    two.multi(Create("/b", b"two"))
+    proxy.break_once()
+    proxy.heal()
+    assert type(failure_of(outcome)) is StoreAway
+    one.sees("/b", b"two")
+    assert one.data("/a") is None
+
+
+def test_a_write_is_found_by_the_next_session(zookeeper: str, opened: Open, proxy: Proxy) -> None:
+    one, two = opened(through(proxy, zookeeper), session_timeout_ms=SESSION_MS), opened(zookeeper)
+    proxy.go_silent(to_server=False)
+    outcome = under_way(one, Create("/a", b"one"))
+    two.sees("/a", b"one")
+    one.comes_to(LOST)
+    proxy.heal()
+    assert failure_of(outcome) is None
+    assert one.data("/a") == b"one"
+
+
+def test_what_the_feed_does_not_hold_any_more_stays_in_doubt(
+    zookeeper: str, opened: Open, proxy: Proxy, raw: KazooClient
+) -> None:
+    one, two = opened(through(proxy, zookeeper)), opened(zookeeper)
+    proxy.go_silent(to_server=False)
+    outcome = under_way(one, Create("/a", b"one"))
+    two.sees("/a", b"one")
+    two.multi(Create("/b", b"two"))
+    raw.delete(change_path(0))
+    proxy.break_once()
+    proxy.heal()
+    assert isinstance(failure_of(outcome), PerhapsDone)
+    one.sees("/b", b"two")
+
+
+def test_a_store_that_is_closed_says_that_it_does_not_know(zookeeper: str, opened: Open, proxy: Proxy) -> None:
+    one, two = opened(through(proxy, zookeeper)), opened(zookeeper)
+    proxy.go_silent(to_server=False)
+    outcome = under_way(one, Create("/a", b"one"))
+    two.sees("/a", b"one")
+    proxy.cut()
+    one.comes_to(SUSPENDED)
+    one.close()
+    assert isinstance(failure_of(outcome), PerhapsDone)
+
+
+def test_what_zookeeper_has_refused_is_certain(zookeeper: str, opened: Open) -> None:
+    one = opened(zookeeper)
+    one.multi(Create("/brokers/ids/1", b"one", ephemeral=True))
+    with pytest.raises(StorageError, match="NoChildrenForEphemerals") as refused:
+        one.multi(Create("/brokers/ids/1/below", b""))
+    assert type(refused.value) is StorageError
+
+
+def test_a_deletion_that_was_done_in_part_is_not_told_as_nothing(
+    zookeeper: str, opened: Open, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is lost after the first of several portions."""
+    one = opened(through(proxy, zookeeper))
+    one.multi(Create("/t", b""), *(Create(f"/t/{number}", b"") for number in range(30)))
+    monkeypatch.setattr("cordwood.run.zookeeper_store.DELETES_AT_ONCE", 10)
+    monkeypatch.setattr("cordwood.run.zookeeper_store.PACKET_BYTES_MAX", 600)
+    multi = ZooKeeperClient.multi
+
+    def then_break(client: ZooKeeperClient, *arguments: Any, **options: Any) -> str:  # noqa: ANN401
+        name = multi(client, *arguments, **options)
+        proxy.cut()
+        eventually(lambda: not client.connected)
+        return name
+
+    monkeypatch.setattr(ZooKeeperClient, "multi", then_break)
+    with pytest.raises(PerhapsDone, match="gone already"):
+        one.multi(Delete("/t"))
 
 
 def test_whoever_has_missed_too_much_reads_everything(

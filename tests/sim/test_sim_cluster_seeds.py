@@ -39,6 +39,17 @@ FAULTS = (
 )
 """What the trace says of each."""
 
+STORE_FAULTS = ("cut_off_from_store", "cut_off_one_way", "take_store_away", "fall_behind")
+STORE_OUTCOMES = (
+    "there is no session, or no connection",
+    "the connection broke, and it was not done",
+    "the store has been away for too long",
+    "too much was changed since",
+    "admin .* NOT_CONTROLLER",
+    "admin .* NETWORK_EXCEPTION",
+)
+"""What becomes of changes meanwhile."""
+
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_cluster_keeps_every_promise(seed: int) -> None:
@@ -67,6 +78,23 @@ def test_the_seeds_meet_every_fault() -> None:
         if not unmet and acknowledged > 200 and elections > 50:
             return
     pytest.fail(f"not seen: {unmet}; {acknowledged} records acknowledged, {elections} elections")
+
+
+def test_a_store_that_comes_and_goes_says_all_that_it_can_say() -> None:
+    unmet = set(STORE_OUTCOMES)
+    for seed in range(1, 13):
+        world = ClusterWorld(
+            seed,
+            steps=STEPS,
+            faults=STORE_FAULTS,
+            settings={"zookeeper.session.timeout.ms": "1500"},
+            pause_max_ms=600,
+        )
+        world.run()
+        unmet -= {text for text in unmet if any(re.search(text, line) for line in world.trace.lines)}
+        if not unmet:
+            return
+    pytest.fail(f"not seen: {unmet}")
 
 
 def test_the_order_of_sets_does_not_show() -> None:

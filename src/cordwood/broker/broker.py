@@ -155,6 +155,7 @@ class Broker:
             if call.abandon is not None:
                 call.abandon()
         connection.waiting.clear()
+        self.proposals.left(connection)
         if connection.replica is not None:
             self.doubts.begin(connection.replica, SUSPICION_MS)
         return self._take_effects()
@@ -173,7 +174,7 @@ class Broker:
         if change.nodes or change.deleted:
             assert not self.clustered, "a change of a shared store is told of among the others"
             self._changed(self.image.apply(*change))
-        self.proposals.accepted(token)
+        self.proposals.accepted(token, now)
         return self._take_effects()
 
     def metadata_changed(self, changes: Sequence[MetadataChange], now: Instant) -> list[Effect]:

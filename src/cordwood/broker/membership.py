@@ -5,8 +5,9 @@ acknowledges nothing any more, and whoever waits for that is told so at once. It
 its registration is gone: because its session ended, or because others took it for dead. See ``cluster/registration``
 for the steps.
 
-While its session hangs, or it is fenced, it is not *steady*: the metadata that it knows may be old, or show a cluster
-in which nobody has registered again yet. What clients want to have changed waits for that, for a while.
+While its session hangs, or it is fenced, it is not *steady*: the metadata that it knows may be old. Nor is it right
+after the end of a session: the store that was away for one broker was so for the others, and they have not all
+registered again yet. What clients want to have changed waits for that, for a while.
 
 A broker on its own is never fenced, and nothing here happens to it.
 """
@@ -29,7 +30,7 @@ from cordwood.cluster.registration import (
 )
 from cordwood.cluster.states import Live
 from cordwood.errors import Refused
-from cordwood.ids import TopicPartition
+from cordwood.ids import NodeId, TopicPartition
 from cordwood.ports import Instant, SessionState, StoreOp
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 RETRY_MS, RETRY_MS_MAX = 100, 5000
 HANDOVER_MS_MAX = 30_000
 """So long a broker that is about to stop waits for others to take over; Kafka's asks three times, 5 seconds apart."""
+REUNION_MS = 2000
+"""So long a broker that is back waits for those who were there when its session ended."""
 NO_EPOCH = -1
 
 
@@ -62,8 +65,12 @@ class Membership:
         self._registering = False
         self._retry: Timer | None = None
         self._retry_ms = RETRY_MS
+        self._missed: set[NodeId] = set()
+        """Who was there when the session ended, and has not been seen since."""
+        self._reunion: Timer | None = None
+        """When they are not waited for any more."""
         self.steady = not broker.clustered
-        """Is it registered, and does its session live?"""
+        """Is it registered, does its session live, and are the others back?"""
         self._leaving = False
         self.stopping = False
         """Is it about to stop?"""
@@ -85,7 +92,11 @@ class Membership:
             return
         self._session = state
         if state is SessionState.LOST:
+            self._missed |= self._broker.image.brokers.keys() - {self._broker.node}
             self._outdated = self._lapsed = True
+            if self._reunion is not None:
+                self._reunion.cancel()
+                self._reunion = None
         self._match()
 
     def apply(self, delta: Delta) -> None:
@@ -94,9 +105,13 @@ class Membership:
             return
         if delta.reloaded:
             self._outdated = False
+        if not self._outdated:
+            self._missed -= self._broker.image.brokers.keys()
         if delta.reloaded or self._broker.node in delta.brokers:
             self._cancel_retry()  # what stood in the way may be gone
             self._match()
+        else:
+            self._match_steadiness()
         if self.stopping and (delta.reloaded or delta.brokers or delta.topics):
             self._look_for_heirs()
 
@@ -115,12 +130,21 @@ class Membership:
             self._step()
             if self.stopping:
                 self.may_stop = True
-        self._become_steady(self._session is SessionState.ALIVE and not fenced)
+        self._match_steadiness()
 
-    def _become_steady(self, steady: bool) -> None:
+    def _match_steadiness(self) -> None:
+        is_back = self._session is SessionState.ALIVE and not self.fenced
+        if is_back and self._missed and self._reunion is None:
+            self._reunion = self._broker.timers.at(self._broker.now.mono_ms + REUNION_MS, self._miss_nobody)
+        steady = is_back and not self._missed
         if steady and not self.steady:
             self._broker.proposals.store_is_back(self._broker.now)
         self.steady = steady
+
+    def _miss_nobody(self, now: Instant) -> None:
+        self._reunion = None
+        self._missed.clear()
+        self._match_steadiness()
 
     def _counts(self) -> bool:
         image, node = self._broker.image, self._broker.node

@@ -4,13 +4,14 @@ A broker on its own has no such limit, and does everything in one write.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from cordwood.broker.proposals import PATIENCE_MS, Patience, Plan
+from cordwood.broker.connection import Call
+from cordwood.broker.proposals import IMPATIENT, PATIENCE_MS, Patience
 from cordwood.cluster.controller import PARTITIONS_MAX
 from cordwood.cluster.states import STATES_MAX
-from cordwood.errors import Refused, StoreConflict
+from cordwood.errors import Error, PerhapsDone, Refused, StoreConflict
+from cordwood.ports import StoreOp
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
@@ -53,57 +54,107 @@ def next_portion(size: int, refusal: Refused | None) -> int:
     return max(size // 2, 1) if isinstance(refusal.__cause__, StoreConflict) else size
 
 
-def patient_until(broker: "Broker", timeout_ms: int) -> int:
+def patience_of(broker: "Broker", call: Call, timeout_ms: int = 0) -> Patience:
     """How long a request waits for a metadata store that is away.
 
     Not longer than its client does; one that names no time at all does not mean that it will not wait.
     """
-    return broker.now.mono_ms + (min(timeout_ms, PATIENCE_MS) if timeout_ms > 0 else PATIENCE_MS)
+    wait_ms = min(timeout_ms, PATIENCE_MS) if timeout_ms > 0 else PATIENCE_MS
+    return Patience(broker.now.mono_ms + wait_ms, call.connection)
 
 
 def propose_in_turn(
     broker: "Broker",
-    plans: Sequence[Plan],
-    done: Callable[[list[Refused | None]], None],
-    *,
-    until_ms: int = 0,
-    in_doubt: Callable[[int], None] = lambda number: None,
+    divide: Callable[[], Sequence[T]],
+    plan: Callable[[T], Sequence[StoreOp]],
+    done: Callable[[list[tuple[T, Refused | None]]], None],
+    patience: Patience = IMPATIENT,
 ) -> None:
-    """Propose one after the other, each planned when those before it are in the image; *done* gets all outcomes.
+    """Propose one portion after the other, each planned when those before it are in the image.
 
     Args:
-        until_ms: how long to wait for a store that is away.
-        in_doubt: called with the number of a plan of which nobody knows what became, before it is made again.
+        divide: called once when there is metadata to plan with: the portions.
+        plan: it is not called for a portion that the patience did not last for.
+        done: gets all portions with what became of them.
     """
-    patience = [Patience(until_ms, partial(in_doubt, number)) for number in range(len(plans))]
-    _InTurn(broker, plans, patience, done).propose()
+    _InTurn(broker, divide, plan, done, patience).begin()
 
 
-class _InTurn:
-    """Proposals of which one is under way. Not inner functions: these would refer to each other for ever."""
-
-    __slots__ = ("_broker", "_done", "_outcomes", "_patience", "_plans")
+class _InTurn(Generic[T]):
+    """Portions of which one is under way. Not inner functions: these would refer to each other for ever."""
 
     def __init__(
         self,
         broker: "Broker",
-        plans: Sequence[Plan],
-        patience: Sequence[Patience],
-        done: Callable[[list[Refused | None]], None],
+        divide: Callable[[], Sequence[T]],
+        plan: Callable[[T], Sequence[StoreOp]],
+        done: Callable[[list[tuple[T, Refused | None]]], None],
+        patience: Patience,
     ) -> None:
         self._broker = broker
-        self._plans = plans
-        self._patience = patience
+        self._divide = divide
+        self._plan = plan
         self._done = done
+        self._patience = patience
+        self._portions: Sequence[T] = ()
         self._outcomes: list[Refused | None] = []
+        self._changes = False
+        """Is there something in the last plan?"""
+        self._touched = False
+        """Has something been changed, or may it have been?"""
+        self._under_way = self._proposing = False
 
-    def propose(self) -> None:
-        if len(self._outcomes) == len(self._plans):
-            self._done(self._outcomes)
-        else:
-            number = len(self._outcomes)
-            self._broker.propose(self._plans[number], self._proceed, self._patience[number])
+    def begin(self) -> None:
+        """Even to divide it takes metadata that is not old: to propose nothing is to wait for that."""
+        self._broker.propose(tuple, self._begun, self._patience)
+
+    def _begun(self, refusal: Refused | None) -> None:
+        self._portions = self._divide()
+        if refusal is not None:
+            self._outcomes = [refusal] * len(self._portions)
+        self._propose()
+
+    def _propose(self) -> None:
+        if self._proposing:
+            return  # a portion with nothing to do was done at once, below
+        self._proposing = True
+        while not self._under_way and len(self._outcomes) < len(self._portions):
+            self._under_way = True
+            self._broker.propose(self._plan_next, self._proceed, self._patience)
+        self._proposing = False
+        if not self._under_way:
+            self._finish()
+
+    def _plan_next(self) -> Sequence[StoreOp]:
+        operations = self._plan(self._portions[len(self._outcomes)])
+        self._changes = bool(operations)
+        return operations
 
     def _proceed(self, outcome: Refused | None) -> None:
+        self._touched |= (outcome is None and self._changes) or is_in_doubt(outcome)
         self._outcomes.append(outcome)
-        self.propose()
+        self._under_way = False
+        self._propose()
+
+    def _finish(self) -> None:
+        outcomes = [_after_others(outcome) if self._touched else outcome for outcome in self._outcomes]
+        self._done(list(zip(self._portions, outcomes, strict=True)))
+
+
+def is_in_doubt(outcome: Refused | None) -> bool:
+    return outcome is not None and isinstance(outcome.__cause__, PerhapsDone)
+
+
+def _after_others(outcome: Refused | None) -> Refused | None:
+    """What is told of a portion in the same answer with others that were done, or may have been.
+
+    Java's client sends all of a request again if it finds a single NOT_CONTROLLER in the answer, and would be told that
+    a topic exists which it has just created. This code it leaves to the application.
+    """
+    if outcome is None or outcome.error is not Error.NOT_CONTROLLER:
+        return outcome
+    refusal = Refused(
+        Error.NETWORK_EXCEPTION, f"This was not done, while others of the request may have been. {outcome.message}"
+    )
+    refusal.__cause__ = outcome.__cause__
+    return refusal

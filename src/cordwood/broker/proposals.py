@@ -2,10 +2,13 @@
 
 A change is a *plan*: a function that checks it against the image as it is now and returns store operations. If the
 store refuses them because something else changed first, the plan is made again from the newer image; so a plan must
-have no memory of its earlier attempts, but for those of which nobody knows what became.
+have no memory of its earlier attempts.
 
 A store that is away does not fail a change that somebody has *patience* for: it rests, is planned again when the store
-is back, and is refused when the patience is at its end. What is refused then says what is known:
+is back, and is refused when the patience is at its end. Such changes stand in one line, in the order in which they
+were asked for, and only the first of them is with the store: what comes later is never overtaken by what was tried in
+vain before. A change of which the store can not say whether it was done is not tried again: others may have undone it
+since. What is refused says what is known:
 
 - nothing was done: NOT_CONTROLLER. Clients take it for a cluster that is busy with itself, and Java's ask again;
 - it may have been done: NETWORK_EXCEPTION, which is what happened, if not to the client itself.
@@ -14,11 +17,12 @@ REQUEST_TIMED_OUT, which Kafka has for both, is neither: librdkafka takes it for
 ask to wait until a topic is there, because brokers once answered so when they had begun.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
+from cordwood.broker.connection import Connection
 from cordwood.broker.timers import Timer, Timers
 from cordwood.effects import WriteMetadata
 from cordwood.errors import CordwoodError, Error, PerhapsDone, Refused, StoreAway, StoreConflict
@@ -31,12 +35,10 @@ PATIENCE_MS: Final = 5_000
 REST_MS: Final = 100
 REST_MS_MAX: Final = 800
 
+UNSTEADY: Final = StoreAway("this broker is not in touch with it, or others of the cluster were not either")
+
 Plan = Callable[[], Sequence[StoreOp]]
 Done = Callable[[Refused | None], None]
-
-
-def _nothing() -> None:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,9 @@ class Patience:
     """How long somebody waits for a store that is away."""
 
     until_ms: int
-    """On the monotonic clock. The last attempt is then."""
-    in_doubt: Callable[[], None] = _nothing
-    """Called when nobody knows what became of the last plan, before the next one is made."""
+    """On the monotonic clock. What is with the store by then has ``PATIENCE_MS`` from when it was sent."""
+    client: Connection | None = None
+    """Who waits, if it is a client: what rests goes with it."""
 
 
 IMPATIENT: Final = Patience(0)
@@ -55,102 +57,189 @@ IMPATIENT: Final = Patience(0)
 
 @dataclass(slots=True, eq=False)
 class Proposal:
-    """A change that the store is working on, or that rests."""
+    """A change that the store is working on, or that waits for that."""
 
     plan: Plan
     done: Done
     patience: Patience
-    operations: Sequence[StoreOp] = ()
     conflicts: int = 0
-    rest_ms: int = REST_MS
-    in_doubt: bool = False
-    """Was there an attempt that may have been done?"""
+    deadline: Timer | None = None
+    """When its patience ends, if it has some."""
+    answered: bool = False
+    """Has somebody been told what became of it before the store has said so?"""
 
 
 class Proposals:
-    """The changes under way, by the token that the store's answer will carry, and those that rest."""
+    """The changes under way, by the token that the store's answer will carry, and the line of the patient ones.
 
-    def __init__(
-        self, timers: Timers, write: Callable[[WriteMetadata], None], is_steady: Callable[[], bool] = lambda: True
-    ) -> None:
+    Invariants (``check``): of the line only the first is with the store, or it rests.
+    """
+
+    def __init__(self, timers: Timers, write: Callable[[WriteMetadata], None], is_steady: Callable[[], bool]) -> None:
         """*is_steady*: is what the metadata says of the cluster's brokers worth planning with?"""
         self._timers = timers
         self._write = write
         self._is_steady = is_steady
         self._pending: dict[int, Proposal] = {}
-        self._resting: dict[Proposal, Timer] = {}
         self._count = 0
+        self._line: deque[Proposal] = deque()
+        self._answer_due: Timer | None = None
+        """When the store should have answered the first of the line, if that is with it."""
+        self._rest: Timer | None = None
+        """When the line goes on, if it rests."""
+        self._rest_ms = REST_MS
+        self._why = UNSTEADY
+        """What it rests for."""
+        self._going_on = False
 
     def __len__(self) -> int:
-        return len(self._pending) + len(self._resting)
+        return len(self._pending) + len(self._line) - (self._answer_due is not None)
 
     def submit(self, plan: Plan, done: Done, now: Instant, patience: Patience = IMPATIENT) -> None:
         """Plan a change and send it off. *done* is called with None once it is in the image, or with the refusal."""
-        self._try(Proposal(plan, done, patience), now)
+        proposal = Proposal(plan, done, patience)
+        if patience is IMPATIENT:
+            self._try(proposal)
+        elif patience.client is None or not (patience.client.closed and self._is_stuck):
+            proposal.deadline = self._timers.at(patience.until_ms, self._lose_patience)
+            self._line.append(proposal)
+            self._go_on(now)
 
-    def _try(self, proposal: Proposal, now: Instant) -> None:
-        if now.mono_ms < proposal.patience.until_ms and not self._is_steady():
-            self._rest(proposal, now)
-            return
+    def _try(self, proposal: Proposal) -> bool:
+        """Is it with the store now? Else it is done, or refused."""
         try:
-            proposal.operations = proposal.plan()
+            operations = proposal.plan()
         except Refused as refusal:
-            proposal.done(refusal)
-            return
-        if not proposal.operations:
-            proposal.done(None)
-            return
+            self._end(proposal, refusal)
+            return False
+        if not operations:
+            self._end(proposal, None)
+            return False
         self._count += 1
         self._pending[self._count] = proposal
-        self._write(WriteMetadata(self._count, proposal.operations))
+        self._write(WriteMetadata(self._count, operations))
+        return True
 
-    def accepted(self, token: int) -> None:
-        self._pending.pop(token).done(None)
+    def _end(self, proposal: Proposal, refusal: Refused | None) -> None:
+        if proposal.deadline is not None:
+            proposal.deadline.cancel()
+            self._line.remove(proposal)
+            if not self._line and self._rest is not None:
+                self._rest.cancel()
+                self._rest = None
+        if not proposal.answered:
+            proposal.done(refusal)
+
+    # ------------------------------------------------------------------ what the store says
+
+    def accepted(self, token: int, now: Instant) -> None:
+        proposal = self._returned(token)
+        if proposal.deadline is not None:
+            self._rest_ms = REST_MS
+        self._end(proposal, None)
+        self._go_on(now)
 
     def refused(self, token: int, reason: CordwoodError, now: Instant) -> None:
-        proposal = self._pending.pop(token)
-        if isinstance(reason, PerhapsDone):
-            proposal.in_doubt = True
-            proposal.patience.in_doubt()
+        proposal = self._returned(token)
         proposal.conflicts += isinstance(reason, StoreConflict)
-        if isinstance(reason, StoreAway) and now.mono_ms < proposal.patience.until_ms:
-            self._rest(proposal, now)
+        patient = proposal.deadline is not None
+        if proposal.answered:
+            self._end(proposal, None)
         elif isinstance(reason, StoreConflict) and proposal.conflicts < ATTEMPTS_MAX:
-            self._try(proposal, now)
+            if not patient:
+                self._try(proposal)
+        elif patient and isinstance(reason, StoreAway) and not isinstance(reason, PerhapsDone):
+            self._begin_rest(reason, now)
         else:
-            proposal.done(_refusal(reason, in_doubt=proposal.in_doubt))
+            self._end(proposal, _refusal(reason))
+        self._go_on(now)
 
-    # ------------------------------------------------------------------ while the store is away
+    def _returned(self, token: int) -> Proposal:
+        proposal = self._pending.pop(token)
+        if proposal.deadline is not None:
+            assert self._answer_due is not None
+            self._answer_due.cancel()
+            self._answer_due = None
+        return proposal
 
-    def _rest(self, proposal: Proposal, now: Instant) -> None:
-        due_ms = min(now.mono_ms + proposal.rest_ms, proposal.patience.until_ms)
-        proposal.rest_ms = min(2 * proposal.rest_ms, REST_MS_MAX)
-        self._rest_until(due_ms, proposal)
+    # ------------------------------------------------------------------ the line of the patient
 
-    def _rest_until(self, due_ms: int, proposal: Proposal) -> None:
-        self._resting[proposal] = self._timers.at(due_ms, partial(self._rested, proposal))
+    def _go_on(self, now: Instant) -> None:
+        """Send off the first of the line; and the next, if there was nothing to send."""
+        if self._going_on:
+            return  # somebody who was told that it is done wants the next thing done, below
+        self._going_on = True
+        while self._line and self._answer_due is None and self._rest is None:
+            first = self._line[0]
+            if not self._is_steady():
+                self._begin_rest(UNSTEADY, now)
+            elif self._try(first):
+                due_ms = max(first.patience.until_ms, now.mono_ms + PATIENCE_MS)
+                self._answer_due = self._timers.at(due_ms, self._miss_answer)
+        self._going_on = False
 
-    def _rested(self, proposal: Proposal, now: Instant) -> None:
-        del self._resting[proposal]
-        self._try(proposal, now)
+    @property
+    def _is_stuck(self) -> bool:
+        """Is the store away, as far as one can see?"""
+        return self._rest is not None or (self._answer_due is not None and self._line[0].answered)
+
+    def _begin_rest(self, why: StoreAway, now: Instant) -> None:
+        self._why = why
+        self._rest = self._timers.at(now.mono_ms + self._rest_ms, self._rested)
+        self._rest_ms = min(2 * self._rest_ms, REST_MS_MAX)
+        self._lose_patience(now)
+
+    def _rested(self, now: Instant) -> None:
+        self._rest = None
+        self._go_on(now)
 
     def store_is_back(self, now: Instant) -> None:
         """Nothing needs to rest any more. It goes on in an event of its own, when this one is dealt with."""
-        for proposal, timer in self._resting.items():
-            timer.cancel()
-            self._rest_until(now.mono_ms, proposal)
+        self._rest_ms = REST_MS
+        if self._rest is not None:
+            self._rest.cancel()
+            self._rest = self._timers.at(now.mono_ms, self._rested)
+
+    def _miss_answer(self, now: Instant) -> None:
+        """The store does not answer. Whatever it will say of the first is of no use then; the others wait for it."""
+        first = self._line[0]
+        first.answered = True
+        self._why = StoreAway("it does not answer")
+        first.done(_refusal(PerhapsDone(str(self._why))))
+        self._lose_patience(now)
+
+    def _lose_patience(self, now: Instant) -> None:
+        """Refuse what nobody waits for any more, if it is the store that keeps it waiting."""
+        if not self._is_stuck:
+            return
+        with_store = self._answer_due is not None
+        for proposal in list(self._line)[with_store:]:
+            if proposal.patience.until_ms <= now.mono_ms:
+                self._end(proposal, _refusal(self._why))
+
+    def left(self, client: Connection) -> None:
+        """A client is gone. What rests is wanted no more; what only stands in line is done all the same."""
+        if self._is_stuck:
+            with_store = self._answer_due is not None
+            for proposal in list(self._line)[with_store:]:
+                if proposal.patience.client is client:
+                    proposal.answered = True
+                    self._end(proposal, None)
 
     def check(self) -> None:
-        assert self._resting.keys().isdisjoint(self._pending.values()), "a change is with the store, or it rests"
-        assert all(timer.action is not None for timer in self._resting.values()), "nobody comes for what rests"
+        waiting = list(self._line)[self._answer_due is not None :]
+        assert not any(proposal in waiting for proposal in self._pending.values()), "it is with the store, or it waits"
+        assert self._answer_due is None or self._line[0] in self._pending.values(), "the store knows nothing of it"
+        assert self._answer_due is None or self._rest is None, "it is with the store, or it rests"
+        assert not waiting or self._answer_due or self._rest, "nobody comes for those who wait"
 
 
-def _refusal(reason: CordwoodError, *, in_doubt: bool) -> Refused:
+def _refusal(reason: CordwoodError) -> Refused:
     """What a client is told, see above."""
     match reason:
         case StoreConflict():
             refusal = Refused(Error.NOT_CONTROLLER, f"The metadata kept changing: {reason}. Try again.")
-        case StoreAway() if in_doubt:
+        case PerhapsDone():
             text = f"The metadata store is away, and this may have been done or not: {reason}. Look, and try again."
             refusal = Refused(Error.NETWORK_EXCEPTION, text)
         case StoreAway():

@@ -34,7 +34,7 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 
 def raw_settings(arguments: argparse.Namespace) -> RawSettings:
-    """The cluster options for what confluent-kafka has no call for; somebody waits, so no long patience."""
+    """The cluster options for what confluent-kafka has no call for; somebody waits, so half of Kafka's patience."""
     properties = {"default.api.timeout.ms": PATIENCE_MS, **pairs("-X", arguments.properties)}
     return RawSettings.of_properties({**properties, "bootstrap.servers": arguments.bootstrap})
 

@@ -21,6 +21,7 @@ PERHAPS_DONE: Final = (
     KafkaError.NETWORK_EXCEPTION,
     KafkaError.REQUEST_TIMED_OUT,
     KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,  # the connection broke before the answer
     KafkaError._DESTROY_BROKER,  # the broker that was asked is not registered now, so librdkafka has forgotten it
 )
 FOR_NOW: Final = (KafkaError.NOT_CONTROLLER, *PERHAPS_DONE)

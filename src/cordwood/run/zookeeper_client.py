@@ -7,7 +7,8 @@ monotonic clock, and not longer: also when this process was stopped for a while 
 kazoo itself learns of a session's end only when it reaches a server again.
 
 Methods that ask the server are called from one thread. They raise ``StorageError`` if ZooKeeper refuses; of its kinds
-``StoreAway`` if it was not even asked, ``PerhapsDone`` if there is no answer: whether a change was made is not known.
+``StoreAway`` if it was not even asked, or not in this session, ``PerhapsDone`` if there is no answer: whether a change
+was made is not known.
 """
 
 import logging
@@ -27,6 +28,8 @@ from kazoo.exceptions import (
     NoNodeError,
     NotEmptyError,
     RolledBackError,
+    SessionExpiredError,
+    SessionMovedError,
     UnimplementedError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
@@ -283,7 +286,11 @@ class ZooKeeperClient:
                 missing=isinstance(error, NoNodeError),
                 has_children=isinstance(error, NotEmptyError),
             )
-        raise _failure(error, path)
+        failure = _failure(error, path)
+        if isinstance(failure, PerhapsDone):  # no: it was answered, and so nothing was done
+            kind = StoreAway if isinstance(error, SessionMovedError | SessionExpiredError) else StorageError
+            raise kind(f"ZooKeeper refuses a change of {path}: {type(error).__name__}") from error
+        raise failure
 
     def _request(self, operation: "ports.StoreOp | Parent") -> Any:  # noqa: ANN401  # kazoo has no types
         match operation:

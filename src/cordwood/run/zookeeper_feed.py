@@ -2,7 +2,8 @@
 
 Every ``multi`` leaves a numbered node that says exactly what it did, so others follow without reading what changed.
 The numbers come from ZooKeeper and have no gaps; only the oldest nodes are ever removed. Whoever finds that the change
-after the last one it saw is gone has fallen behind and reads everything.
+after the last one it saw is gone has fallen behind and reads everything. Each carries a *mark* of its maker's, who
+knows by it, if the answer was lost, that it was done.
 
 Ephemeral nodes also vanish by themselves, of which no change tells. They are looked at directly, and what a look has
 found must not be undone by a change that is older than the look.
@@ -44,11 +45,10 @@ def news(numbers: Sequence[int], seen: int) -> list[int] | None:
     return later
 
 
-def encode_change(change: MetadataChange) -> bytes:
+def encode_change(change: MetadataChange, mark: str = "") -> bytes:
     nodes = [{"path": node.path, "version": node.version, **_data_fields(node.data)} for node in change.nodes]
-    return json.dumps(
-        {"version": FORMAT, "deleted": list(change.deleted), "nodes": nodes}, separators=(",", ":"), ensure_ascii=False
-    ).encode()
+    fields = {"version": FORMAT, "mark": mark, "deleted": list(change.deleted), "nodes": nodes}
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def decode_change(data: bytes | None) -> MetadataChange:
@@ -64,6 +64,14 @@ def decode_change(data: bytes | None) -> MetadataChange:
         return MetadataChange(nodes, [_text(path) for path in value["deleted"]])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptData(f"it is no description of a change: {error!r}") from None
+
+
+def mark_of(data: bytes | None) -> str:
+    """Its maker's mark; none if it makes no sense, or was written before there were marks."""
+    try:
+        return _text(json.loads(data or b"").get("mark", ""))
+    except (ValueError, AttributeError, RecursionError):
+        return ""
 
 
 def _data_fields(data: bytes) -> dict[str, str]:

@@ -5,18 +5,22 @@ calls back from there, in the order in which ZooKeeper has made the changes, thi
 to do is kept as flags and not as a list of events, so that nothing is lost when the connection is, and a failure is
 answered by doing it again.
 
+A change whose answer was lost is looked for in the feed when the connection is back, and only then is its outcome told,
+if that does not take too long: what follows from it is planned by somebody who knows.
+
 Invariants: a change is told of once and in the order of the feed, or is part of what was read anew; ``ALIVE`` is told
 when everything up to then has been.
 """
 
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from cordwood.cluster.layout import BROKERS, CONTROLLER
 from cordwood.errors import CorruptData, PerhapsDone, StorageError, StoreAway, StoreConflict
@@ -35,6 +39,7 @@ from .zookeeper_feed import (
     decode_change,
     encode_change,
     fold,
+    mark_of,
     news,
 )
 from .zookeeper_plan import PACKET_BYTES_MAX, Planner, Resolved, packet_bytes
@@ -50,10 +55,31 @@ PLANS_MAX: Final = 10
 AGAIN_S: Final = 0.25
 IDLE_S_MAX: Final = 60.0
 FIRST_POLL_S: Final = 0.02
+DOUBT_S_MAX: Final = 5.0
+"""So long nothing is said of a change whose answer was lost. No client's patience lasts longer."""
 SENSITIVE: Final = ("/config/users", "/config/brokers", "/delegation_token", FEED)
 """What nobody but the brokers may read, as in Kafka: there are passwords in it. The feed has copies of them."""
 
 T = TypeVar("T")
+
+
+class InDoubt(PerhapsDone):
+    """A change whose answer was lost, and how to find out."""
+
+    def __init__(self, error: StorageError, mark: str, *, after: int, client: ZooKeeperClient, torn: bool) -> None:
+        """
+        Args:
+            mark: what its record in the feed carries.
+            after: the last change before it that was seen.
+            client: whose session it was sent in.
+            torn: was something deleted for it beforehand?
+        """
+        super().__init__(f"{error}; whether the metadata was changed is not known yet")
+        self.mark = mark
+        self.after = after
+        self.client = client
+        self.torn = torn
+        self.until_s = time.monotonic() + DOUBT_S_MAX
 
 
 class ZooKeeperStore:
@@ -101,6 +127,12 @@ class ZooKeeperStore:
         self._stale = {FEED: True, BROKERS: True, CONTROLLER: True}
         self._ephemerals = Ephemerals()
         self._planner = Planner()
+        self._name = secrets.token_hex(8)
+        self._marks = 0
+        self._torn = False
+        """Has something been deleted beforehand for the ``multi`` that is under way?"""
+        self._doubts: list[tuple[InDoubt, Future[Any]]] = []
+        """With those who wait for the outcome."""
         self._session = Session(
             self._make_client, put=self._tasks.put, broken=self._on_break, told=self._tell_state, logger=logger
         )
@@ -138,9 +170,9 @@ class ZooKeeperStore:
 
         Raises:
             StoreConflict: nothing was done: a node is missing, exists already, or has another version.
-            StoreAway: ZooKeeper can not be reached now, and nothing was done.
-            PerhapsDone: the connection was lost on the way, so it may have been done or not: what is told of later, or
-                read anew, says which.
+            StoreAway: ZooKeeper can not be reached now, or could not on the way, and nothing was done.
+            PerhapsDone: the connection was lost on the way, and it could not be found out what was done: ZooKeeper
+                stayed away, the session was lost, or others have changed more since than the feed holds.
             StorageError: it can not be done, and nothing was.
         """
         return self._ask(lambda: self._multi(operations))
@@ -188,6 +220,11 @@ class ZooKeeperStore:
             return
         try:
             answer.set_result(work())
+        except InDoubt as doubt:
+            if self._begun:
+                self._doubts.append((doubt, answer))
+            else:
+                answer.set_exception(doubt)
         except Exception as error:
             answer.set_exception(error)
 
@@ -204,10 +241,12 @@ class ZooKeeperStore:
                     task()
                 self._session.tick()
                 self._catch_up()
+                self._give_up_doubts(time.monotonic())
             except Exception:
                 self._logger.exception("the metadata is read anew, because something unforeseen went wrong")
                 self._session.lose("something unforeseen went wrong")
         self._session.close()
+        self._give_up_doubts(float("inf"))
         self._refuse_tasks()
 
     def _refuse_tasks(self) -> None:
@@ -218,7 +257,11 @@ class ZooKeeperStore:
 
     def _idle_s(self) -> float:
         """How long there is nothing to do but wait."""
-        due_s = min(self._session.due_s, self._again_s if self._is_behind() else float("inf"))
+        due_s = min(
+            self._session.due_s,
+            self._again_s if self._is_behind() else float("inf"),
+            *(doubt.until_s for doubt, _ in self._doubts),
+        )
         return min(max(due_s - time.monotonic(), 0.0), IDLE_S_MAX)
 
     @property
@@ -278,7 +321,7 @@ class ZooKeeperStore:
     def _is_behind(self) -> bool:
         """Is there something to do, and ZooKeeper there to do it?"""
         stale = self._read_all or any(self._stale.values()) or self._session.state is not SessionState.ALIVE
-        return stale and self._loaded and self._session.usable
+        return (stale or bool(self._doubts)) and self._loaded and self._session.usable
 
     def _catch_up(self) -> None:
         """Do whatever is due; if ZooKeeper fails, it stays due."""
@@ -291,13 +334,15 @@ class ZooKeeperStore:
             self._logger.debug("the metadata could not be followed: %s", error)
 
     def _settle(self) -> None:
+        decided = self._decide()
         if self._read_all:
             self._tell_reload(self._read_everything())
-        if self._stale[FEED]:
+        if self._stale[FEED] or decided:
             self._follow()
         for place in (BROKERS, CONTROLLER):
             if self._stale[place]:
                 self._look(place)
+        self._tell_decided(decided)
         self._session.alive()
 
     def _follow(self) -> bool:
@@ -369,7 +414,54 @@ class ZooKeeperStore:
         nodes = [Node(path, node.data or b"", node.version) for path, node in found if node is not None]
         self._tell([self._ephemerals.pass_on(MetadataChange(nodes), self._client.position)])
 
+    # ------------------------------------------------------------------ what became of changes whose answer was lost
+
+    def _decide(self) -> dict[InDoubt, StorageError | None]:
+        """What to say of them; nothing yet has been told of what is found.
+
+        Something is written first: an answer of a server that lags behind would be older than the change. In the same
+        session nothing of what was sent before can happen afterwards.
+        """
+        if not self._doubts:
+            return {}
+        self._write_through()
+        (names,) = self._client.children([FEED])
+        numbers = change_numbers(names or ())
+        return {doubt: self._find(doubt, numbers) for doubt, _ in self._doubts}
+
+    def _find(self, doubt: InDoubt, numbers: Sequence[int]) -> StorageError | None:
+        since = news(numbers, doubt.after)
+        if since is None:
+            return doubt
+        nodes = self._client.read([change_path(number) for number in since])
+        if any(node is not None and mark_of(node.data) == doubt.mark for node in nodes):
+            return None
+        if None in nodes or doubt.torn or doubt.client is not self._client:
+            return doubt
+        return StoreAway("the connection to ZooKeeper was lost; nothing was changed")
+
+    def _tell_decided(self, decided: dict[InDoubt, StorageError | None]) -> None:
+        for doubt, answer in self._doubts:
+            error = decided[doubt]
+            if error is None:
+                answer.set_result(MetadataChange([], []))
+            else:
+                answer.set_exception(error)
+        self._doubts = []
+
+    def _give_up_doubts(self, now_s: float) -> None:
+        """ZooKeeper stays away: whoever waits is told what is known."""
+        for doubt, answer in self._doubts:
+            if doubt.until_s <= now_s:
+                answer.set_exception(doubt)
+        self._doubts = [entry for entry in self._doubts if entry[0].until_s > now_s]
+
     # ------------------------------------------------------------------ reading everything
+
+    def _write_through(self) -> None:
+        """What is read afterwards is not older than this moment."""
+        while not self._client.write_through(FEED):
+            self._prepare()
 
     def _prepare(self) -> None:
         """What has to be there to be watched."""
@@ -381,8 +473,7 @@ class ZooKeeperStore:
 
         The moment is not in the past: a topic that is not there yet would be taken for one that is gone.
         """
-        while not self._client.write_through(FEED):
-            self._prepare()
+        self._write_through()
         numbers = self._changes_there()
         while True:
             seen = numbers[-1] if numbers else NOTHING_SEEN
@@ -436,41 +527,47 @@ class ZooKeeperStore:
             self._load()
         if self._session.state is not SessionState.ALIVE:
             raise StoreAway("the metadata is being read from ZooKeeper; nothing was changed")
+        self._torn = False
         try:
             self._plan_and_do(operations)
         except StoreConflict:
             self._learn_why()
             raise
+        except StoreAway as error:
+            if self._torn and not isinstance(error, PerhapsDone):
+                raise PerhapsDone(f"{error}; some of what was to be deleted is gone already") from error
+            raise
         return self._take_held()
 
     def _plan_and_do(self, operations: Sequence[StoreOp]) -> None:
+        self._marks += 1
+        mark = f"{self._name}-{self._marks}"
         for attempt in range(PLANS_MAX):
             resolved = self._resolve_operations(operations, careful=attempt > 0)
-            record = self._fit(resolved, operations)
-            if record is not None and self._carry_out(resolved, record):
+            record = self._fit(resolved, operations, mark)
+            if record is not None and self._carry_out(resolved, record, mark):
                 return
         raise StoreConflict("what was to be changed has been changed by others, again and again")
 
     def _resolve_operations(self, operations: Sequence[StoreOp], *, careful: bool) -> Resolved:
         try:
             return self._planner.resolve(operations, self._client, careful=careful)
-        except PerhapsDone as error:  # it was only asked what there is
-            if careful:
-                raise  # an earlier attempt may have deleted something beforehand
-            raise StoreAway(f"{error}; nothing was changed") from error
+        except PerhapsDone as error:
+            raise StoreAway(f"{error}; it was only asked what there is") from error
 
-    def _carry_out(self, resolved: Resolved, record: bytes) -> bool:
+    def _carry_out(self, resolved: Resolved, record: bytes, mark: str) -> bool:
         """Do it; False if it rested on something that is not so any more."""
+        after, client = self._seen, self._client
         try:
-            name = self._client.multi(resolved.operations, record=(RECORD, record))
+            name = client.multi(resolved.operations, record=(RECORD, record))
+            self._finish(resolved, name)
         except OperationRefused as refusal:
             self._planner.forget()
             if resolved.guessed_wrong(refusal):
                 return False
             raise StoreConflict(str(refusal)) from None
         except PerhapsDone as error:
-            raise PerhapsDone(f"{error}; whether the metadata was changed is not known yet") from error
-        self._finish(resolved, name)
+            raise InDoubt(error, mark, after=after, client=client, torn=self._torn) from error
         return True
 
     def _learn_why(self) -> None:
@@ -501,9 +598,9 @@ class ZooKeeperStore:
         if number % PURGE_EVERY == 0:
             self._tasks.put(self._purge_if_possible)
 
-    def _fit(self, resolved: Resolved, operations: Sequence[StoreOp]) -> bytes | None:
+    def _fit(self, resolved: Resolved, operations: Sequence[StoreOp], mark: str) -> bytes | None:
         """The record for the feed; None if so much is deleted that part of it had to be deleted beforehand."""
-        record = encode_change(resolved.change)
+        record = encode_change(resolved.change, mark)
         size = packet_bytes(resolved.operations) + len(record) + len(resolved.operations) * len(self._address.chroot)
         if size <= PACKET_BYTES_MAX:
             return record
@@ -532,6 +629,7 @@ class ZooKeeperStore:
                 if refusal.index < len(checks):
                     raise StoreConflict(str(refusal)) from None
                 return  # others were there too; planning anew says what is left
+            self._torn = True
 
     def _purge_if_possible(self) -> None:
         try:
@@ -552,6 +650,7 @@ class ZooKeeperStore:
         self._ephemerals.check()
         assert self._session.state is not SessionState.ALIVE or not self._read_all
         assert not (self._begun and (self._held or self._held_reload is not None))
+        assert self._begun or not self._doubts
 
 
 class _Mark:

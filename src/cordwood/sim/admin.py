@@ -30,6 +30,8 @@ from cordwood.wire.messages import (
 )
 
 PAUSE_MAX_MS = 400
+TIMEOUTS_MS = 100, 700, 60_000
+"""How long a broker may wait for its store: until after this client gives up, or not."""
 NAMES = ("churn-a", "churn-b", "churn.c")
 
 _TOPIC, _SET = 2, 0
@@ -90,36 +92,45 @@ class Admin:
             configs=[CreateTopicsRequestConfig(name=key, value=value) for key, value in config.items()],
         )
         self._caller.ask(
-            CreateTopicsRequest(topics=[topic]),
+            CreateTopicsRequest(topics=[topic], timeout_ms=self._around.random.choice(TIMEOUTS_MS)),
             7,
             CreateTopicsResponse,
             lambda response: on_answer(response.topics[0].error_code),
         )
 
     def _make(self, name: str) -> None:
-        self.possible[name] = self.possible[name] | {True}
+        before = self._may_be(name, True)
         config = {"retention.ms": "1000"} if self._around.random.random() < 0.5 else {}
 
         def made(error: int) -> None:
-            self._learn(name, error, then=True, otherwise={Error.TOPIC_ALREADY_EXISTS: True})
+            self._learn(name, error, before, then=True, otherwise={Error.TOPIC_ALREADY_EXISTS: True})
             self._say(f"makes {name}", error)
 
         self._create(name, self._around.random.randint(1, 3), config, made)
 
     def _delete(self, name: str) -> None:
-        self.possible[name] = self.possible[name] | {False}
+        before = self._may_be(name, False)
 
         def deleted(response: DeleteTopicsResponse) -> None:
             error = response.responses[0].error_code
-            self._learn(name, error, then=False, otherwise={Error.UNKNOWN_TOPIC_OR_PARTITION: False})
+            self._learn(name, error, before, then=False, otherwise={Error.UNKNOWN_TOPIC_OR_PARTITION: False})
             self._say(f"deletes {name}", error)
 
-        request = DeleteTopicsRequest(topics=[DeleteTopicsRequestTopic(name=name)])
+        timeout_ms = self._around.random.choice(TIMEOUTS_MS)
+        request = DeleteTopicsRequest(topics=[DeleteTopicsRequestTopic(name=name)], timeout_ms=timeout_ms)
         self._caller.ask(request, 6, DeleteTopicsResponse, deleted)
 
-    def _learn(self, name: str, error: int, *, then: bool, otherwise: Mapping[Error, bool]) -> None:
+    def _may_be(self, name: str, state: bool) -> set[bool]:
+        """From now on it may be so. What could be before?"""
+        before = self.possible[name]
+        self.possible[name] = before | {state}
+        return before
+
+    def _learn(self, name: str, error: int, before: set[bool], *, then: bool, otherwise: Mapping[Error, bool]) -> None:
         if error == Error.NONE:
             self.possible[name] = {then}
+        elif error == Error.NOT_CONTROLLER:  # which promises that nothing was done
+            self.possible[name] = before
         elif error in otherwise and not self._around.clustered:  # one of several may not have heard of it yet
             self.possible[name] = {otherwise[Error(error)]}
 

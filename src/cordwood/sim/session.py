@@ -3,13 +3,17 @@
 What the store has for a broker, changes and the outcomes of its own, comes in the store's order, late. Cut off from the
 store, a broker hears nothing; after a while it notices, and when its session must be over it says so itself, measured
 from the last beat that was answered. It may also be told so when it is back. Either way a new session begins with all
-of the metadata. A change that was under way when the connection broke has happened or not: the broker is told that
-it failed, and sees in the metadata whether it has.
+of the metadata.
+
+A change that was under way when the connection broke has happened or not. The broker is told which when the store is
+back, in the store's order; or that nobody knows, because that took too long, too much was missed, or the session that
+made it is over. What it writes meanwhile waits for that.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from random import Random
 
@@ -24,14 +28,19 @@ STORE_DELAY_MAX_MS = 20
 FEED_DELAY_MAX_MS = 40
 AT_ONCE_MAX = 3
 RECONNECT_MAX_MS = 300
+DOUBT_MAX_MS = 2_000
+OVERRUN = 0.3
+"""How often somebody who reads everything anew does not find the changes that led there."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Outcome:
     """What became of one write."""
 
     token: int
     error: CordwoodError | None = None
+    in_doubt: bool = False
+    """Was the answer lost?"""
 
 
 class Reload:
@@ -50,6 +59,8 @@ class Session:
         self._driver: Driver | None = None
         self._inbox: deque[MetadataChange | Outcome | Reload] = deque()
         self._writes: deque[WriteMetadata] = deque()
+        self._stuck: list[WriteMetadata] = []
+        """On a road that is blocked, or at a store that is away, which nobody has noticed yet."""
         self._state = SessionState.ALIVE
         self._beat_ms = self._clock.now.mono_ms
         """When the last beat that was answered was sent."""
@@ -107,6 +118,7 @@ class Session:
                 return
         elif self._store.beat(self._id):
             self._beat_ms = now_ms
+            self._come_through()
             self._revive()
             for _ in self._inbox:  # some of it may have come to a road that was blocked
                 self._come_soon()
@@ -127,7 +139,7 @@ class Session:
     def _suspend(self) -> None:
         if self._state is SessionState.ALIVE:
             self._say("is cut off from the store")
-            self._fail_outcomes()
+            self._lose_answers()
             self._tell(SessionState.SUSPENDED)
 
     def _revive(self) -> None:
@@ -137,17 +149,29 @@ class Session:
 
     def _lose(self, reason: str) -> None:
         self._say(f"has lost its session: {reason}")
-        self._fail_outcomes()
-        self._inbox.clear()
+        self._lose_answers()
+        doubts = [entry for entry in self._inbox if isinstance(entry, Outcome)]
+        for outcome in doubts:
+            if outcome.error is not None:  # the store does not know yet that the session is over
+                outcome.error = PerhapsDone("the session in which it was made is lost")
+        self._inbox = deque(doubts)
         self._tell(SessionState.LOST)
         self._later(RECONNECT_MAX_MS, "a new session for", self._begin_anew)
 
-    def _fail_outcomes(self) -> None:
-        """The connection broke: nobody will ever say what became of what was under way."""
-        outcomes = [entry for entry in self._inbox if isinstance(entry, Outcome)]
-        self._inbox = deque(entry for entry in self._inbox if not isinstance(entry, Outcome))
-        for outcome in outcomes:
-            self._fail(outcome.token, PerhapsDone("the connection to the store broke"))
+    def _lose_answers(self) -> None:
+        """The connection broke. What became of what was under way is found out later, if at all."""
+        self._inbox += [Outcome(write.token, StoreAway("it did not come through")) for write in self._stuck]
+        self._stuck.clear()
+        for entry in self._inbox:
+            if isinstance(entry, Outcome) and not entry.in_doubt:
+                entry.in_doubt = True
+                self._later(DOUBT_MAX_MS, "what is not known of the store", partial(self._give_up, entry))
+
+    def _give_up(self, outcome: Outcome) -> None:
+        if outcome in self._inbox:
+            self._inbox.remove(outcome)
+            self._fail(outcome.token, PerhapsDone("the store has been away for too long"))
+            self._write_on()
 
     def _begin_anew(self) -> None:
         if not self._reaches_store():
@@ -157,7 +181,7 @@ class Session:
             self._store.close(self._id)
         self._id = self._store.open(self, self._timeout_ms)
         self._beat_ms = self._clock.now.mono_ms
-        self._inbox = deque([Reload()])
+        self._inbox.appendleft(Reload())
         self._say(f"has session {self._id}")
         if self._random.random() < 0.5:
             self._tell(SessionState.ALIVE)
@@ -197,12 +221,20 @@ class Session:
         entry = self._inbox.popleft()
         if isinstance(entry, Reload):
             self._inbox = deque(other for other in self._inbox if isinstance(other, Outcome))
+            self._overrun()
             driver.act(driver.broker.metadata_reloaded, list(self._store.load()))
         elif isinstance(entry, Outcome):
             self._report(entry)
         else:
             changes = [entry, *self._take_changes(self._random.randint(0, AT_ONCE_MAX))]
             driver.act(driver.broker.metadata_changed, changes)
+
+    def _overrun(self) -> None:
+        """Changes were missed, and perhaps one's own among them."""
+        if self._random.random() < OVERRUN:
+            for entry in self._inbox:
+                if isinstance(entry, Outcome) and entry.in_doubt:
+                    entry.error = PerhapsDone("too much was changed since")
 
     def _take_changes(self, count: int) -> list[MetadataChange]:
         taken: list[MetadataChange] = []
@@ -217,8 +249,11 @@ class Session:
         if outcome.error is None:
             assert self._driver is not None
             self._driver.act(self._driver.broker.metadata_written, outcome.token, MetadataChange())
+        elif outcome.in_doubt and not isinstance(outcome.error, PerhapsDone):
+            self._fail(outcome.token, StoreAway("the connection broke, and it was not done"))
         else:
             self._fail(outcome.token, outcome.error)
+        self._write_on()
 
     def _fail(self, token: int, error: CordwoodError) -> None:
         assert self._driver is not None
@@ -229,22 +264,34 @@ class Session:
 
     def write(self, write: WriteMetadata, /) -> None:
         self._writes.append(write)
+        self._send_soon()
+
+    def _send_soon(self) -> None:
         self._later(STORE_DELAY_MAX_MS, "the store works for", self._send)
 
+    def _write_on(self) -> None:
+        for _ in self._writes:
+            self._send_soon()
+
     def _send(self) -> None:
+        if not self._writes or any(isinstance(entry, Outcome) and entry.in_doubt for entry in self._inbox):
+            return
         write = self._writes.popleft()
-        roads, host = self._machine.network.roads, self._machine.host
-        if self._state is SessionState.LOST:
-            self._fail(write.token, StoreAway("there is no session"))
-        elif self._store.is_away or not roads.is_open(host, HOST):
-            self._fail(write.token, StoreAway("the store can not be reached"))
+        if self._state is not SessionState.ALIVE:
+            self._fail(write.token, StoreAway("there is no session, or no connection"))
         else:
-            outcome = Outcome(write.token, self._do(write))
-            if roads.is_open(HOST, host):
-                self._inbox.append(outcome)
-                self._come_soon()
-            else:
-                self._fail(write.token, PerhapsDone("no answer of the store"))
+            self._stuck.append(write)
+            self._come_through()
+
+    def _come_through(self) -> None:
+        """What was sent reaches the store, if it is there. Its answers come when the road back is open."""
+        roads, host = self._machine.network.roads, self._machine.host
+        if self._store.is_away or not roads.is_open(host, HOST):
+            return
+        stuck, self._stuck = self._stuck, []
+        for write in stuck:
+            self._inbox.append(Outcome(write.token, self._do(write)))
+            self._come_soon()
 
     def _do(self, write: WriteMetadata) -> CordwoodError | None:
         odds = self._machine.odds

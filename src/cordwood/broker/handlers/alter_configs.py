@@ -34,7 +34,9 @@ def handle(broker: "Broker", call: Call, request: AlterConfigsRequest) -> None:
         ]
         broker.reply(call, AlterConfigsResponse(responses=answers))
 
-    alter(broker, keys, lambda key: _replaced(broker, resources[key]), respond, validate_only=request.validate_only)
+    alter(
+        broker, call, keys, lambda key: _replaced(broker, resources[key]), respond, validate_only=request.validate_only
+    )
 
 
 def _replaced(broker: "Broker", resource: AlterConfigsRequestResource) -> dict[str, str]:

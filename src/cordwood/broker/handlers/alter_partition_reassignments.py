@@ -4,17 +4,15 @@
 
 A move is begun here, by any broker, and ended by the controller. One that has nothing to wait for ends at once.
 
-To ask for a move twice does no harm, so a metadata store that was lost on the way is asked again. A move that is not
-there any more then was called off by this request, as far as anybody can tell. If the store stays away, that is said of
-the request as a whole, too: only there do clients take it as a reason to ask again.
+If the metadata store is away and nothing was done, that is said of the request as a whole, too: only there do clients
+take it as a reason to ask again.
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.broker.portions import patient_until, portions, propose_in_turn, states_max
+from cordwood.broker.portions import patience_of, portions, propose_in_turn, states_max
 from cordwood.cluster.image import TopicInfo
 from cordwood.cluster.reassignment import Move, cancel, check_number, move, write_moves
 from cordwood.cluster.states import Live
@@ -39,45 +37,34 @@ Outcomes = dict[int, Refused | None]
 
 def handle(broker: "Broker", call: Call, request: AlterPartitionReassignmentsRequest) -> None:
     pieces = _pieces(request, states_max(broker))
-    outcomes: list[Outcomes] = [{} for _ in pieces]
-    groups = portions(broker, range(len(pieces)), lambda number: len(pieces[number][1]))
+    results: list[Outcomes] = [{} for _ in pieces]
     same_number = not request.allow_replication_factor_change
-    perhaps: set[tuple[int, int]] = set()
+
+    def divide() -> list[list[int]]:
+        return portions(broker, range(len(pieces)), lambda number: len(pieces[number][1]))
 
     def plan(group: Sequence[int]) -> list[StoreOp]:
         operations: list[StoreOp] = []
         for number in group:
-            operations += _plan(broker, pieces[number], same_number, outcomes[number])
-        for number, index in perhaps:
-            if _is_off(outcomes[number][index]):
-                outcomes[number][index] = None
+            operations += _plan(broker, pieces[number], same_number, results[number])
         return operations
 
-    def in_doubt(number: int) -> None:
-        perhaps.update((piece, index) for piece in groups[number] for index, why in outcomes[piece].items() if not why)
-
-    def done(refusals: list[Refused | None]) -> None:
-        failed = {number: refusal for group, refusal in zip(groups, refusals, strict=True) for number in group}
+    def done(outcomes: list[tuple[list[int], Refused | None]]) -> None:
         topics: dict[TopicName, AlterPartitionReassignmentsResponseTopic] = {}
-        for number, (name, _) in enumerate(pieces):
+        for number, refusal in ((number, refusal) for group, refusal in outcomes for number in group):
+            name, targets = pieces[number]
             topic = topics.setdefault(name, AlterPartitionReassignmentsResponseTopic(name=name))
-            topic.partitions += [
-                _answer(index, outcome or failed[number]) for index, outcome in outcomes[number].items()
-            ]
+            topic.partitions += [_answer(index, results[number].get(index) or refusal) for index in targets]
         response = AlterPartitionReassignmentsResponse(
             allow_replication_factor_change=request.allow_replication_factor_change, responses=list(topics.values())
         )
-        away = next((refusal for refusal in refusals if refusal and refusal.error is Error.NOT_CONTROLLER), None)
+        refusals = (refusal for _, refusal in outcomes if refusal is not None)
+        away = next((refusal for refusal in refusals if refusal.error is Error.NOT_CONTROLLER), None)
         if away is not None:
             response.error_code, response.error_message = away.error, away.message
         broker.reply(call, response)
 
-    until_ms = patient_until(broker, request.timeout_ms)
-    propose_in_turn(broker, [partial(plan, group) for group in groups], done, until_ms=until_ms, in_doubt=in_doubt)
-
-
-def _is_off(outcome: Refused | None) -> bool:
-    return outcome is not None and outcome.error is Error.NO_REASSIGNMENT_IN_PROGRESS
+    propose_in_turn(broker, divide, plan, done, patience_of(broker, call, request.timeout_ms))
 
 
 def _pieces(request: AlterPartitionReassignmentsRequest, size: int) -> list[Piece]:

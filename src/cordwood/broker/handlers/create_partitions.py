@@ -1,16 +1,11 @@
-"""CreatePartitions (37), versions 0-3: more partitions for topics that exist. Their number never shrinks.
-
-If the metadata store was lost on the way and is back, a topic that has as many as were asked for got them by this
-request, as far as anybody can tell.
-"""
+"""CreatePartitions (37), versions 0-3: more partitions for topics that exist. Their number never shrinks."""
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.broker.portions import patient_until, portions, propose_in_turn, states_max
+from cordwood.broker.portions import patience_of, portions, propose_in_turn, states_max
 from cordwood.cluster.controller import PARTITIONS_MAX, add_partitions, check_number_of_new, plan_partitions
 from cordwood.errors import Error, Refused
 from cordwood.ids import TopicName
@@ -25,6 +20,9 @@ from cordwood.wire.messages import (
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
+Portions = list[list[CreatePartitionsRequestTopic]]
+Outcomes = list[tuple[list[CreatePartitionsRequestTopic], Refused | None]]
+
 
 def handle(broker: "Broker", call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse | None:
     try:
@@ -37,45 +35,32 @@ def handle(broker: "Broker", call: Call, request: CreatePartitionsRequest) -> Cr
 
 
 def _add(broker: "Broker", call: Call, request: CreatePartitionsRequest) -> None:
-    groups = portions(broker, request.topics, lambda topic: _number_of(broker, topic))
     counts = Counter(topic.name for topic in request.topics)
-    outcomes: list[dict[str, Refused | None]] = [{} for _ in groups]
-    perhaps: set[str] = set()
+    results: dict[str, Refused | None] = {}
 
-    def plan(number: int) -> Sequence[StoreOp]:
+    def divide() -> Portions:
+        return portions(broker, request.topics, lambda topic: _number_of(broker, topic))
+
+    def plan(group: list[CreatePartitionsRequestTopic]) -> Sequence[StoreOp]:
         operations: list[StoreOp] = []
-        for topic in groups[number]:
-            outcomes[number][topic.name] = None
-            if topic.name in perhaps and _has_them(broker, topic):
-                continue
+        for topic in group:
             try:
                 operations += _plan(broker, topic, twice=counts[topic.name] > 1)
+                results[topic.name] = None
             except Refused as refusal:
-                outcomes[number][topic.name] = refusal
+                results[topic.name] = refusal
         return [] if request.validate_only else operations
 
-    def in_doubt(number: int) -> None:
-        perhaps.update(name for name, outcome in outcomes[number].items() if outcome is None)
+    def done(outcomes: Outcomes) -> None:
+        broker.replicas.additions.when_added(counts, lambda: answer(outcomes))
 
-    def done(refusals: list[Refused | None]) -> None:
-        broker.replicas.additions.when_added(counts, lambda: answer(refusals))
-
-    def answer(refusals: list[Refused | None]) -> None:
-        answers = [
-            _answer(name, refusal or outcome)
-            for refusal, group in zip(refusals, outcomes, strict=True)
-            for name, outcome in group.items()
-        ]
+    def answer(outcomes: Outcomes) -> None:
+        for group, refusal in outcomes:
+            results.update((topic.name, results.get(topic.name) or refusal) for topic in group)
+        answers = [_answer(name, outcome) for name, outcome in results.items()]
         broker.reply(call, CreatePartitionsResponse(results=answers))
 
-    until_ms = patient_until(broker, request.timeout_ms)
-    steps = [partial(plan, number) for number in range(len(groups))]
-    propose_in_turn(broker, steps, done, until_ms=until_ms, in_doubt=in_doubt)
-
-
-def _has_them(broker: "Broker", wanted: CreatePartitionsRequestTopic) -> bool:
-    topic = broker.image.topics.get(TopicName(wanted.name))
-    return topic is not None and len(topic.partitions) == wanted.count
+    propose_in_turn(broker, divide, plan, done, patience_of(broker, call, request.timeout_ms))
 
 
 def _number_of(broker: "Broker", wanted: CreatePartitionsRequestTopic) -> int:

@@ -3,22 +3,18 @@
 - 4: -1 for the numbers of partitions and replicas means the broker's defaults; 5: the answer shows the topic's
   settings.
 - 7: and its id. ``validate_only`` checks everything and creates nothing.
-
-If the metadata store was lost on the way and is back, a topic with the id of an earlier attempt is that attempt's, and
-was created. Kafka's brokers, which send such a request to their controller once more, answer that it exists already.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.broker.portions import patient_until, portions, propose_in_turn, states_max
+from cordwood.broker.portions import patience_of, portions, propose_in_turn, states_max
 from cordwood.cluster.controller import PARTITIONS_MAX, TopicPlan, check_number_of_new, create_topic, plan_topic
 from cordwood.config import checked_topic, describe_topic
 from cordwood.errors import Error, Refused
-from cordwood.ids import NO_TOPIC_ID, TopicId, TopicName
+from cordwood.ids import NO_TOPIC_ID
 from cordwood.ports import StoreOp
 from cordwood.wire.messages import (
     CreateTopicsRequest,
@@ -30,6 +26,9 @@ from cordwood.wire.messages import (
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
+
+Portions = list[list[CreateTopicsRequestTopic]]
+Outcomes = list[tuple[list[CreateTopicsRequestTopic], Refused | None]]
 
 
 def handle(broker: "Broker", call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse | None:
@@ -43,56 +42,40 @@ def handle(broker: "Broker", call: Call, request: CreateTopicsRequest) -> Create
 
 
 def _create(broker: "Broker", call: Call, request: CreateTopicsRequest) -> None:
-    groups = portions(broker, request.topics, lambda topic: _number_of(broker, topic))
     counts = Counter(topic.name for topic in request.topics)
-    plans: list[dict[str, TopicPlan | Refused]] = [{} for _ in groups]
-    perhaps: dict[TopicId, TopicPlan] = {}
+    plans: dict[str, TopicPlan | Refused] = {}
 
-    def plan(number: int) -> Sequence[StoreOp]:
-        planned = plans[number] = _plan_all(broker, groups[number], counts, perhaps)
+    def divide() -> Portions:
+        return portions(broker, request.topics, lambda topic: _number_of(broker, topic))
+
+    def plan(group: list[CreateTopicsRequestTopic]) -> Sequence[StoreOp]:
+        planned = _plan_all(broker, group, counts)
+        plans.update(planned)
         if request.validate_only:
             return []
-        new = [made for made in planned.values() if isinstance(made, TopicPlan) and not _is_there(broker, made)]
+        new = [made for made in planned.values() if isinstance(made, TopicPlan)]
         return [op for topic in new for op in create_topic(broker.image, topic, states_max=states_max(broker))]
 
-    def in_doubt(number: int) -> None:
-        perhaps.update((made.id, made) for made in plans[number].values() if isinstance(made, TopicPlan))
+    def done(outcomes: Outcomes) -> None:
+        broker.replicas.additions.when_added(counts, lambda: answer(outcomes))
 
-    def done(refusals: list[Refused | None]) -> None:
-        broker.replicas.additions.when_added(counts, lambda: answer(refusals))
-
-    def answer(refusals: list[Refused | None]) -> None:
-        topics = [
-            _answer(broker, name, refusal or planned, request.validate_only)
-            for refusal, group in zip(refusals, plans, strict=True)
-            for name, planned in group.items()
-        ]
+    def answer(outcomes: Outcomes) -> None:
+        for group, refusal in outcomes:
+            if refusal is not None:
+                plans.update((t.name, refusal) for t in group if not isinstance(plans.get(t.name), Refused))
+        topics = [_answer(broker, name, planned, request.validate_only) for name, planned in plans.items()]
         broker.reply(call, CreateTopicsResponse(topics=topics))
 
-    until_ms = patient_until(broker, request.timeout_ms)
-    steps = [partial(plan, number) for number in range(len(groups))]
-    propose_in_turn(broker, steps, done, until_ms=until_ms, in_doubt=in_doubt)
-
-
-def _is_there(broker: "Broker", planned: TopicPlan) -> bool:
-    return broker.image.topic_by_id(planned.id) is not None
+    propose_in_turn(broker, divide, plan, done, patience_of(broker, call, request.timeout_ms))
 
 
 def _plan_all(
-    broker: "Broker",
-    topics: list[CreateTopicsRequestTopic],
-    counts: Mapping[str, int],
-    perhaps: Mapping[TopicId, TopicPlan],
+    broker: "Broker", topics: list[CreateTopicsRequestTopic], counts: Mapping[str, int]
 ) -> dict[str, TopicPlan | Refused]:
-    """*perhaps*: what earlier attempts have created, or not."""
     plans: dict[str, TopicPlan | Refused] = {}
     for topic in topics:
         if counts[topic.name] > 1:
             plans[topic.name] = Refused(Error.INVALID_REQUEST, f"Topic '{topic.name}' is named twice in one request.")
-            continue
-        present = broker.image.topics.get(TopicName(topic.name))
-        if present is not None and present.id in perhaps:
-            plans[topic.name] = perhaps[present.id]
             continue
         try:
             plans[topic.name] = _plan(broker, topic)

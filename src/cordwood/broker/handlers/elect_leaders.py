@@ -3,16 +3,14 @@
 - 0: preferred replicas only; 1: also *unclean* elections, which may lose records; the answer has an error of its own.
 
 Without a list it is about all partitions, and those that need nothing are left out of the answer. Any broker does it: a
-partition's state is changed only if it still is what it was. If the metadata store was lost on the way and is back, a
-partition that needs nothing any more has had its election.
+partition's state is changed only if it still is what it was.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
-from cordwood.broker.portions import patient_until, propose_in_turn
+from cordwood.broker.portions import patience_of, propose_in_turn
 from cordwood.cluster.election import elect_preferred, elect_uncleanly
 from cordwood.cluster.image import MetadataImage, PartitionInfo
 from cordwood.cluster.layout import partition_path
@@ -37,36 +35,29 @@ ELECTIONS: dict[int, Elect] = {0: elect_preferred, 1: elect_uncleanly}
 
 
 def handle(broker: "Broker", call: Call, request: ElectLeadersRequest) -> ElectLeadersResponse | None:
-    names = _wanted(broker.image, request)
     elect = ELECTIONS.get(request.election_type)
     if elect is None:
         refusal = Refused(Error.INVALID_REQUEST, f"There are no elections of type {request.election_type}.")
-        return _respond(dict.fromkeys(names, refusal), refusal.error)
+        return _respond(dict.fromkeys(_wanted(broker.image, request), refusal), refusal.error)
     outcomes: Outcomes = {}
-    groups = [names[start : start + STATES_MAX] for start in range(0, len(names), STATES_MAX)]
-    perhaps: set[TopicPartition] = set()
 
-    def plan(group: Sequence[TopicPartition]) -> list[StoreOp]:
-        operations = _plan(broker.image, group, elect, outcomes)
-        held = [name for name in group if name in perhaps and _is_unneeded(outcomes[name])]
-        outcomes.update(dict.fromkeys(held))
-        return operations
+    def divide() -> list[list[TopicPartition]]:
+        names = _wanted(broker.image, request)
+        return [names[start : start + STATES_MAX] for start in range(0, len(names), STATES_MAX)]
 
-    def in_doubt(number: int) -> None:
-        perhaps.update(name for name in groups[number] if outcomes[name] is None)
+    def plan(group: list[TopicPartition]) -> list[StoreOp]:
+        return _plan(broker.image, group, elect, outcomes)
 
-    def done(refusals: list[Refused | None]) -> None:
-        for group, refusal in zip(groups, refusals, strict=True):
-            if refusal is not None:
-                outcomes.update((name, refusal) for name in group if outcomes[name] is None)
+    def done(portions: list[tuple[list[TopicPartition], Refused | None]]) -> None:
+        for group, refusal in portions:
+            outcomes.update((name, outcomes.get(name) or refusal) for name in group)
         if request.topic_partitions is None:
             unneeded = [name for name, outcome in outcomes.items() if _is_unneeded(outcome)]
             for name in unneeded:
                 del outcomes[name]
         broker.reply(call, _respond(outcomes))
 
-    until_ms = patient_until(broker, request.timeout_ms)
-    propose_in_turn(broker, [partial(plan, group) for group in groups], done, until_ms=until_ms, in_doubt=in_doubt)
+    propose_in_turn(broker, divide, plan, done, patience_of(broker, call, request.timeout_ms))
     return None
 
 

@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs (44), versions 0-1: set, unset, add to or take from settings of topics, brokers and groups.
 
-Each resource succeeds or fails by itself, as a whole. To ask twice does no harm, so a metadata store that was lost on
-the way is asked again. The request names no time for that.
+Each resource succeeds or fails by itself, as a whole. The request names no time for which it waits for a metadata
+store that is away.
 
 The levels of this broker's loggers are no settings: they change at once, and are not stored.
 """
@@ -21,7 +21,7 @@ from cordwood.broker.handlers.config_resources import (
     find_topic,
     group_config,
 )
-from cordwood.broker.proposals import PATIENCE_MS, Patience
+from cordwood.broker.portions import patience_of
 from cordwood.cluster.controller import set_config
 from cordwood.config import Change, alter_broker, alter_group, alter_loggers, alter_topic
 from cordwood.errors import Error, Refused
@@ -59,23 +59,23 @@ def handle(broker: "Broker", call: Call, request: IncrementalAlterConfigsRequest
         ]
         broker.reply(call, IncrementalAlterConfigsResponse(responses=answers))
 
+    def texts(key: ResourceKey) -> dict[str, str]:
+        return _altered(broker, resources[key])
+
     if stored or not levels:
-        alter(
-            broker, stored, lambda key: _altered(broker, resources[key]), respond, validate_only=request.validate_only
-        )
+        alter(broker, call, stored, texts, respond, validate_only=request.validate_only)
     else:  # whether the metadata store is there does not matter
         respond({})
 
 
 def alter(
-    broker: "Broker", keys: Sequence[ResourceKey], texts: Texts, finished: Finished, *, validate_only: bool
+    broker: "Broker", call: Call, keys: Sequence[ResourceKey], texts: Texts, finished: Finished, *, validate_only: bool
 ) -> None:
     """Replace the settings of each resource by what *texts* gives for it, unless that is refused."""
     outcomes: dict[ResourceKey, Refused | None] = {}
     counts = Counter(keys)
 
     def plan() -> Sequence[StoreOp]:
-        outcomes.clear()
         operations: list[StoreOp] = []
         for key in keys:
             try:
@@ -87,9 +87,9 @@ def alter(
         return [] if validate_only else operations
 
     def done(refusal: Refused | None) -> None:
-        finished({key: refusal or outcome for key, outcome in outcomes.items()})
+        finished({key: outcomes.get(key) or refusal for key in counts})
 
-    broker.propose(plan, done, Patience(broker.now.mono_ms + PATIENCE_MS))
+    broker.propose(plan, done, patience_of(broker, call))
 
 
 def _check_named_once(count: int) -> None:

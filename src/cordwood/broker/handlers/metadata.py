@@ -55,13 +55,16 @@ def handle(broker: "Broker", call: Call, request: MetadataRequest) -> MetadataRe
         broker.doubts.wait(call, named, lambda: broker.reply(call, _respond(broker, call, request)))
         return None
 
-    groups = portions(broker, missing, partial(_number_of, broker))
-    plans = [partial(_creations, broker, group) for group in groups]
+    def divide() -> list[list[TopicName]]:
+        return portions(broker, missing, partial(_number_of, broker))
 
     def answer() -> None:
         broker.reply(call, _respond(broker, call, request))
 
-    propose_in_turn(broker, plans, lambda _: broker.replicas.additions.when_added(missing, answer))
+    def done(_: object) -> None:
+        broker.replicas.additions.when_added(missing, answer)
+
+    propose_in_turn(broker, divide, partial(_creations, broker), done)
     return None
 
 
