@@ -509,7 +509,7 @@ def failure_of(outcome: "Future[None]") -> BaseException | None:
 def test_a_write_that_gets_no_answer_may_have_happened(
     zookeeper: str, opened: Open, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cordwood.run.zookeeper_store.DOUBT_S_MAX", 0.1)
+    monkeypatch.setattr("cordwood.run.zookeeper_doubts.DOUBT_S_MAX", 0.1)
     one, two = opened(through(proxy, zookeeper), session_timeout_ms=SESSION_MS), opened(zookeeper)
     proxy.go_silent(to_server=False)
     with pytest.raises(PerhapsDone, match="not known yet"):

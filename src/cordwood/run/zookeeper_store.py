@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from cordwood.cluster.layout import BROKERS, CONTROLLER
 from cordwood.errors import CorruptData, PerhapsDone, StorageError, StoreAway, StoreConflict
@@ -28,6 +28,7 @@ from cordwood.ports import Check, Delete, MetadataChange, Node, SessionState, St
 
 from .zookeeper_address import Address
 from .zookeeper_client import ConnectionEvent, Credentials, OperationRefused, StoredNode, ZooKeeperClient
+from .zookeeper_doubts import Decisions, Doubts, InDoubt
 from .zookeeper_feed import (
     FEED,
     NOTHING_SEEN,
@@ -39,7 +40,6 @@ from .zookeeper_feed import (
     decode_change,
     encode_change,
     fold,
-    mark_of,
     news,
 )
 from .zookeeper_plan import PACKET_BYTES_MAX, Planner, Resolved, packet_bytes
@@ -55,31 +55,10 @@ PLANS_MAX: Final = 10
 AGAIN_S: Final = 0.25
 IDLE_S_MAX: Final = 60.0
 FIRST_POLL_S: Final = 0.02
-DOUBT_S_MAX: Final = 5.0
-"""So long nothing is said of a change whose answer was lost. No client's patience lasts longer."""
 SENSITIVE: Final = ("/config/users", "/config/brokers", "/delegation_token", FEED)
 """What nobody but the brokers may read, as in Kafka: there are passwords in it. The feed has copies of them."""
 
 T = TypeVar("T")
-
-
-class InDoubt(PerhapsDone):
-    """A change whose answer was lost, and how to find out."""
-
-    def __init__(self, error: StorageError, mark: str, *, after: int, client: ZooKeeperClient, torn: bool) -> None:
-        """
-        Args:
-            mark: what its record in the feed carries.
-            after: the last change before it that was seen.
-            client: whose session it was sent in.
-            torn: was something deleted for it beforehand?
-        """
-        super().__init__(f"{error}; whether the metadata was changed is not known yet")
-        self.mark = mark
-        self.after = after
-        self.client = client
-        self.torn = torn
-        self.until_s = time.monotonic() + DOUBT_S_MAX
 
 
 class ZooKeeperStore:
@@ -131,8 +110,7 @@ class ZooKeeperStore:
         self._marks = 0
         self._torn = False
         """Has something been deleted beforehand for the ``multi`` that is under way?"""
-        self._doubts: list[tuple[InDoubt, Future[Any]]] = []
-        """With those who wait for the outcome."""
+        self._doubts = Doubts()
         self._session = Session(
             self._make_client, put=self._tasks.put, broken=self._on_break, told=self._tell_state, logger=logger
         )
@@ -222,7 +200,7 @@ class ZooKeeperStore:
             answer.set_result(work())
         except InDoubt as doubt:
             if self._begun:
-                self._doubts.append((doubt, answer))
+                self._doubts.add(doubt, answer)
             else:
                 answer.set_exception(doubt)
         except Exception as error:
@@ -241,12 +219,12 @@ class ZooKeeperStore:
                     task()
                 self._session.tick()
                 self._catch_up()
-                self._give_up_doubts(time.monotonic())
+                self._doubts.give_up(time.monotonic())
             except Exception:
                 self._logger.exception("the metadata is read anew, because something unforeseen went wrong")
                 self._session.lose("something unforeseen went wrong")
         self._session.close()
-        self._give_up_doubts(float("inf"))
+        self._doubts.give_up(float("inf"))
         self._refuse_tasks()
 
     def _refuse_tasks(self) -> None:
@@ -260,7 +238,7 @@ class ZooKeeperStore:
         due_s = min(
             self._session.due_s,
             self._again_s if self._is_behind() else float("inf"),
-            *(doubt.until_s for doubt, _ in self._doubts),
+            self._doubts.due_s,
         )
         return min(max(due_s - time.monotonic(), 0.0), IDLE_S_MAX)
 
@@ -334,7 +312,7 @@ class ZooKeeperStore:
             self._logger.debug("the metadata could not be followed: %s", error)
 
     def _settle(self) -> None:
-        decided = self._decide()
+        decided = self._decide()  # and nothing is told of what is found before the changes are
         if self._read_all:
             self._tell_reload(self._read_everything())
         if self._stale[FEED] or decided:
@@ -342,8 +320,15 @@ class ZooKeeperStore:
         for place in (BROKERS, CONTROLLER):
             if self._stale[place]:
                 self._look(place)
-        self._tell_decided(decided)
+        self._doubts.tell(decided)
         self._session.alive()
+
+    def _decide(self) -> Decisions:
+        if not self._doubts:
+            return {}
+        self._write_through()
+        (names,) = self._client.children([FEED])
+        return self._doubts.decide(self._client, change_numbers(names or ()))
 
     def _follow(self) -> bool:
         """Tell of the changes since the last one. False: some could not be had, and everything was read instead."""
@@ -413,48 +398,6 @@ class ZooKeeperStore:
         found = zip(paths, self._client.read(paths), strict=True)
         nodes = [Node(path, node.data or b"", node.version) for path, node in found if node is not None]
         self._tell([self._ephemerals.pass_on(MetadataChange(nodes), self._client.position)])
-
-    # ------------------------------------------------------------------ what became of changes whose answer was lost
-
-    def _decide(self) -> dict[InDoubt, StorageError | None]:
-        """What to say of them; nothing yet has been told of what is found.
-
-        Something is written first: an answer of a server that lags behind would be older than the change. In the same
-        session nothing of what was sent before can happen afterwards.
-        """
-        if not self._doubts:
-            return {}
-        self._write_through()
-        (names,) = self._client.children([FEED])
-        numbers = change_numbers(names or ())
-        return {doubt: self._find(doubt, numbers) for doubt, _ in self._doubts}
-
-    def _find(self, doubt: InDoubt, numbers: Sequence[int]) -> StorageError | None:
-        since = news(numbers, doubt.after)
-        if since is None:
-            return doubt
-        nodes = self._client.read([change_path(number) for number in since])
-        if any(node is not None and mark_of(node.data) == doubt.mark for node in nodes):
-            return None
-        if None in nodes or doubt.torn or doubt.client is not self._client:
-            return doubt
-        return StoreAway("the connection to ZooKeeper was lost; nothing was changed")
-
-    def _tell_decided(self, decided: dict[InDoubt, StorageError | None]) -> None:
-        for doubt, answer in self._doubts:
-            error = decided[doubt]
-            if error is None:
-                answer.set_result(MetadataChange([], []))
-            else:
-                answer.set_exception(error)
-        self._doubts = []
-
-    def _give_up_doubts(self, now_s: float) -> None:
-        """ZooKeeper stays away: whoever waits is told what is known."""
-        for doubt, answer in self._doubts:
-            if doubt.until_s <= now_s:
-                answer.set_exception(doubt)
-        self._doubts = [entry for entry in self._doubts if entry[0].until_s > now_s]
 
     # ------------------------------------------------------------------ reading everything
 
