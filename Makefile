@@ -12,7 +12,7 @@ ARGS ?=
 # Tests start hundreds of processes: where Python is told to keep no compiled files, each would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test torture check format bench wheels compiled docs clean
+.PHONY: help setup demo test conformance torture check format bench wheels compiled docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1	/' | expand -t 16
@@ -28,6 +28,9 @@ demo: setup ## see it work: a broker, a group of consumers, a job on Spark (whic
 
 test: setup ## run the tests; TESTS=tests/wire runs some, WORKERS=8 uses more cores
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS) $(ARGS)
+
+conformance: setup ## run suites that authors of clients wrote; ARGS="--against kafka", ARGS="--only franz-go"
+	$(BIN)/python -m conformance $(ARGS)
 
 torture: setup ## minutes of faults on a real cluster, then the checker; ARGS="--minutes 5 --seed 7"
 	$(BIN)/python tests/cluster/torture.py $(ARGS)
