@@ -50,23 +50,25 @@ def _fill(directory: Path) -> None:
 
 def suite(name: str, numbers: str, protocol: str, left_out: Mapping[str, str]) -> Suite:
     def run(directory: Path, bootstrap: str) -> Iterator[Outcome]:
-        (directory / "tests/test.conf").write_text(f"bootstrap.servers={bootstrap}\ntest.topic.random=true\n")
+        # Named by the broker, so that two runs at once do not share it.
+        conf = directory / f"{bootstrap}.conf"
+        conf.write_text(f"bootstrap.servers={bootstrap}\ntest.topic.random=true\n")
+        environment = {
+            "RDKAFKA_TEST_CONF": str(conf),
+            "TEST_KAFKA_VERSION": "3.8.0",
+            "TEST_CONSUMER_GROUP_PROTOCOL": protocol,
+            "LD_LIBRARY_PATH": "../src:../src-cpp",
+            "DYLD_LIBRARY_PATH": "../src:../src-cpp",
+        }
         for number in sorted(numbers.split()):
-            yield from _run_one(directory / "tests", number, protocol)
+            yield from _run_one(directory / "tests", number, {**environment, "TESTS": number})
 
     settings = {"num.partitions": "4"}
     return Suite(name, PACKAGE, VERSION, settings, left_out, fetch, run)
 
 
-def _run_one(directory: Path, number: str, protocol: str) -> Iterator[Outcome]:
+def _run_one(directory: Path, number: str, environment: Mapping[str, str]) -> Iterator[Outcome]:
     """One number may be several tests. Those that need no broker are not counted."""
-    environment = {
-        "TESTS": number,
-        "TEST_KAFKA_VERSION": "3.8.0",
-        "TEST_CONSUMER_GROUP_PROTOCOL": protocol,
-        "LD_LIBRARY_PATH": "../src:../src-cpp",
-        "DYLD_LIBRARY_PATH": "../src:../src-cpp",
-    }
     command = ["./test-runner", "-p1", "-L", *(() if number in IN_FULL else ("-Q",))]
     lines = [COLOUR.sub("", line) for line in lines_of(command, directory, environment, TEST_LIMIT_S)]
     rows = [row for line in lines if (row := ROW.match(line)) and NEEDS_NO_BROKER not in row[3]]
