@@ -20,15 +20,9 @@ STATES: Final = {"PASSED": PASSED, "FAILED": FAILED, "ERROR": FAILED, "SKIPPED":
 
 # The distribution lacks the module that starts brokers; for a broker that runs already, there is nothing to do in it.
 SERVICE: Final = """class ExternalService:
-    def __init__(self, host, port):
-        pass
-
-    def stop(self):
-        pass
-
-
-class SpawnedService:
-    pass
+    def __init__(self, host, port): ...
+    def stop(self): ...
+SpawnedService = ExternalService
 """
 
 

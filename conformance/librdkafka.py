@@ -63,8 +63,7 @@ def suite(name: str, numbers: str, protocol: str, left_out: Mapping[str, str]) -
         for number in sorted(numbers.split()):
             yield from _run_one(directory / "tests", number, {**environment, "TESTS": number})
 
-    settings = {"num.partitions": "4"}
-    return Suite(name, PACKAGE, VERSION, settings, left_out, fetch, run)
+    return Suite(name, PACKAGE, VERSION, {"num.partitions": "4"}, left_out, fetch, run)
 
 
 def _run_one(directory: Path, number: str, environment: Mapping[str, str]) -> Iterator[Outcome]:
@@ -77,7 +76,7 @@ def _run_one(directory: Path, number: str, environment: Mapping[str, str]) -> It
         return
     # The runner aborts when a test has failed, mostly before its table is out; the reason is on the line below.
     failures = [Outcome(found[1], FAILED, below) for line, below in pairwise(lines) if (found := FAILURE.match(line))]
-    yield failures[0] if failures else Outcome(number, FAILED, f"no end within {TEST_LIMIT_S:.0f} s")
+    yield failures[0] if failures else Outcome(number, FAILED, f"it did not come to an end: {''.join(lines[-1:])}")
 
 
 SUITES: Final = (
