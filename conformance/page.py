@@ -19,7 +19,8 @@ HEAD: Final = f"""# Conformance
 
 Tests that the authors of Kafka clients wrote for their clients and Apache Kafka, run against one `cordwood serve`, and
 against one Apache Kafka with the same settings. `make conformance` fetches them, runs them and writes this page;
-`make conformance ARGS="--against kafka"` fills the last column.
+`make conformance ARGS="--against kafka"` fills the last column. Subtests count as tests; skipped is what skips itself.
+In brackets: the day, and the commit.
 
 | suite | version | {" | ".join(TITLES.values())} |
 | --- | --- | --- | --- |
@@ -55,8 +56,7 @@ def _cell(result: Result | None) -> str:
     if result is None:
         return "–"
     passed, failed, skipped = (len(result[state]) for state in (PASSED, FAILED, SKIPPED))
-    counts = f"{passed + failed} run: {passed} passed, {failed} failed; {skipped} skipped themselves"
-    return f"{counts} ({', '.join(result['ran'])})"
+    return f"{passed + failed} run, {passed} passed, {failed} failed; {skipped} skipped ({', '.join(result['ran'])})"
 
 
 def _failures(suites: Sequence[Suite], results: Mapping[str, Mapping[str, Result]]) -> Iterator[str]:
