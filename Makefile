@@ -14,7 +14,7 @@ ARGS ?=
 # Tests start hundreds of processes: where Python is told to keep no compiled files, each would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test test-pyspark-4.2 torture check format bench wheels compiled docs clean
+.PHONY: help setup demo test test-pyspark-4.2 conformance torture check format bench wheels compiled docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9.-]+):[^#]*## /  make \1	/' | expand -t 26
@@ -39,6 +39,9 @@ $(OLDEST)/.ready: $(READY)
 	sed 's/^pyspark==.*/pyspark==$(OLDEST_PYSPARK)/' constraints.txt > $(OLDEST)/constraints.txt
 	$(OLDEST)/bin/python -m pip install --quiet --constraint $(OLDEST)/constraints.txt --editable '.[dev]'
 	@touch $@
+
+conformance: setup ## run suites that authors of clients wrote; ARGS="--against kafka", ARGS="--only franz-go"
+	$(BIN)/python -m conformance $(ARGS)
 
 torture: setup ## minutes of faults on a real cluster, then the checker; ARGS="--minutes 5 --seed 7"
 	$(BIN)/python tests/cluster/torture.py $(ARGS)

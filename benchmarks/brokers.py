@@ -8,10 +8,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import psutil
 
@@ -30,8 +30,8 @@ SETTINGS: Final[Mapping[str, str]] = {
 }
 
 KAFKA_SETTINGS: Final = """process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller_port}
+node.id={node_id}
+controller.quorum.voters={node_id}@127.0.0.1:{controller_port}
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
@@ -76,28 +76,32 @@ class Broker:
         return [parent, *parent.children(recursive=True)]
 
 
-Launch = Callable[[Processes, Path], Broker]
+class Launch(Protocol):
+    """Starts a broker with its files in `data`. `{port}` in the value of a setting is the port that was chosen."""
+
+    def __call__(self, processes: Processes, data: Path, settings: Mapping[str, str] = SETTINGS) -> Broker: ...
 
 
-def launch_cordwood(processes: Processes, data: Path) -> Broker:
+def launch_cordwood(processes: Processes, data: Path, settings: Mapping[str, str] = SETTINGS) -> Broker:
     port = free_port()
     command = [sys.executable, "-m", "cordwood.cli", "serve", "--data", str(data)]
     command += ["--host", "127.0.0.1", "--port", str(port)]
-    for name, value in SETTINGS.items():
-        command += ["--set", f"{name}={value}"]
+    for name, value in settings.items():
+        command += ["--set", f"{name}={value.format(port=port)}"]
     return _start(processes, "cordwood", command, port)
 
 
-def launch_kafka(processes: Processes, data: Path) -> Broker:
+def launch_kafka(processes: Processes, data: Path, settings: Mapping[str, str] = SETTINGS) -> Broker:
     port, controller_port = free_port(), free_port()
-    settings = data / "server.properties"
+    properties = data / "server.properties"
     data.mkdir(parents=True, exist_ok=True)
-    text = KAFKA_SETTINGS.format(port=port, controller_port=controller_port, data=data)
-    settings.write_text(text + "".join(f"{name}={value}\n" for name, value in SETTINGS.items()))
-    arguments = ["format", "-t", KAFKA_CLUSTER_ID, "-c", str(settings), "--ignore-formatted"]
+    node_id = settings.get("node.id", "1")
+    text = KAFKA_SETTINGS.format(node_id=node_id, port=port, controller_port=controller_port, data=data)
+    properties.write_text(text + "".join(f"{name}={value.format(port=port)}\n" for name, value in settings.items()))
+    arguments = ["format", "-t", KAFKA_CLUSTER_ID, "-c", str(properties), "--ignore-formatted"]
     for _ in processes.lines_of(peer.java_command("kafka.tools.StorageTool", arguments), name="format", limit_s=60):
         pass
-    command = peer.java_command("kafka.Kafka", [str(settings)], heap=("-Xmx1G", "-Xms1G"))
+    command = peer.java_command("kafka.Kafka", [str(properties)], heap=("-Xmx1G", "-Xms1G"))
     return _start(processes, "kafka", command, port)
 
 

@@ -20,7 +20,8 @@ class KafkaProcess:
         self._log = data / "kafka.log"
         self._process: subprocess.Popen[bytes] | None = None
         data.mkdir(parents=True, exist_ok=True)
-        fixed = brokers.KAFKA_SETTINGS.format(port=self._port, controller_port=brokers.free_port(), data=data)
+        controller_port = brokers.free_port()
+        fixed = brokers.KAFKA_SETTINGS.format(node_id=1, port=self._port, controller_port=controller_port, data=data)
         self._file.write_text(fixed + "".join(f"{name}={value}\n" for name, value in settings.items()))
         arguments = ["format", "-t", brokers.KAFKA_CLUSTER_ID, "-c", str(self._file)]
         command = peer.java_command("kafka.tools.StorageTool", arguments, flags=peer.SHORT_LIVED_FLAGS)
