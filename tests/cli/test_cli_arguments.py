@@ -128,6 +128,21 @@ def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.Captur
         (["consume", "t", "--max", "many"], "--max: many is not a whole number from 1 to 2147483647"),
         (["topics", "create", "t", "--partitions", "100001"], "100001 is not a whole number from 1 to 100000"),
         (["topics", "create", "t", "--replication-factor", "10001"], "10001 is not a whole number from 1 to 10000"),
+        (["produce", ""], "TOPIC: a topic's name can not be empty"),
+        (["consume", ""], "TOPIC: a topic's name can not be empty"),
+        (["topics", "create", "a", "\udcff"], "TOPIC: it is not a text in UTF-8: \\xff"),
+        (["topics", "create", "a", "--config", "a=\udcff"], "--config: it is not a text in UTF-8: a=\\xff"),
+        (["topics", "list", "-X", "client.id=\udcff"], "-X: it is not a text in UTF-8: client.id=\\xff"),
+        (["topics", "list", "--bootstrap", "\udcff:1"], "--bootstrap: it is not a text in UTF-8: \\xff:1"),
+        (["topics", "reassign", "\udcff"], "TOPIC: it is not a text in UTF-8: \\xff"),
+        (["produce", "\udcff"], "TOPIC: it is not a text in UTF-8: \\xff"),
+        (["produce", "t", "--header", "\udcff=a"], "--header: its name is not a text in UTF-8: \\xff=a"),
+        (["produce", "t", "--header", "a"], "--header: a has no value; write NAME=VALUE"),
+        (["produce", "t", "--header", "=a"], "--header: =a has no name; write NAME=VALUE"),
+        (["consume", "\udcff"], "TOPIC: it is not a text in UTF-8: \\xff"),
+        (["consume", "t", "--group", "\udcff"], "--group: it is not a text in UTF-8: \\xff"),
+        (["groups", "delete", "\udcff"], "GROUP: it is not a text in UTF-8: \\xff"),
+        (["groups", "reset-offsets", "g", "--topic", "\udcff"], "--topic: it is not a text in UTF-8: \\xff"),
         (["produce", "t", "--key-separator", ""], "--key-separator: it can not be empty; leave it out for no keys"),
     ],
 )
@@ -135,6 +150,26 @@ def test_what_would_make_sense_is_said(words: list[str], sentence: str, capsys: 
     with pytest.raises(SystemExit):
         main(words)
     assert capsys.readouterr().err.endswith(f"{sentence}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [
+        (["serve", "extra"], "usage: cordwood serve "),
+        (["serve", "--extra"], "usage: cordwood serve "),
+        (["topics", "list", "extra"], "usage: cordwood topics list "),
+        (["consume", "t", "--extra"], "usage: cordwood consume "),
+    ],
+)
+def test_a_word_too_many_shows_how_that_command_is_used(
+    words: list[str], usage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith(usage)
+    assert err.endswith(f"error: unrecognized arguments: {words[-1]}\n")
 
 
 @pytest.mark.parametrize("number", [0, 2_147_483_647])

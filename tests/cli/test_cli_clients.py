@@ -99,11 +99,26 @@ def test_a_line_without_the_separator_is_named_and_those_before_it_are_sent(run:
 
 
 def test_headers_and_nulls_as_json(run: Run, topic: str) -> None:
-    run("produce", topic, "--key-separator", "=", "--null", "-", "--header", "h=1", "--header", "i=2", stdin="k=-\n")
+    run(
+        "produce",
+        topic,
+        "--key-separator",
+        "=",
+        "--null",
+        "-",
+        *("--header", "h=1", "--header", "i=2", "--header", "h=3"),
+        stdin="k=-\n",
+    )
     record = json.loads(run("consume", topic, "--max", "1", "--json").out)
     assert record.pop("time").endswith("Z")
     assert record.pop("partition") in range(4)
-    assert record == {"topic": topic, "offset": 0, "headers": [["h", "1"], ["i", "2"]], "key": "k", "value": None}
+    assert record == {
+        "topic": topic,
+        "offset": 0,
+        "headers": [["h", "1"], ["i", "2"], ["h", "3"]],
+        "key": "k",
+        "value": None,
+    }
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
@@ -201,6 +216,20 @@ def test_several_topics_are_read_together(run: Run, topic: str) -> None:
     run("produce", other, stdin="b\n")
     lines = run("consume", topic, other, "--until-end", "--with", "topic").lines
     assert sorted(lines) == [f"{topic}\ta", f"{other}\tb"]
+
+
+def test_a_topic_that_is_named_twice_is_read_once(run: Run, topic: str) -> None:
+    run("produce", topic, stdin="a\n")
+    assert run("consume", topic, topic, "--until-end").lines == ["a"]
+
+
+def test_what_is_no_text_is_sent_as_it_was_typed(run: Run, topic: str) -> None:
+    """A word of the command line may be any bytes, as a line of standard input may."""
+    words = ("--key-separator", "\udcfe", "--null", "\udcff", "--header", "h=\udcfd")
+    (key, value) = (b"k\xfe", b"\xff\n")
+    assert run("produce", topic, *words, stdin=key + value).status == 0
+    record = json.loads(run("consume", topic, "--max", "1", "--json").out)
+    assert (record["key"], record["value"], record["headers"]) == ("k", None, [["h", {"base64": "/Q=="}]])
 
 
 def test_a_topic_comes_into_being_with_its_first_record(run: Run) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -105,6 +106,21 @@ def test_a_reader_that_goes_away_ends_a_consumer_without_a_word(broker: Broker) 
         process.stdout.close()
         assert process.wait(timeout=30) == 128 + signal.SIGPIPE
         assert process.stderr.read() == ""
+
+
+def test_there_must_be_a_standard_input_to_produce_from(broker: Broker) -> None:
+    command = shlex.join([*CORDWOOD, "produce", "unfed", "--bootstrap", broker.bootstrap])
+    outcome = subprocess.run(f"{command} <&-", shell=True, capture_output=True, text=True)
+    expected = "cordwood: there is no standard input to take lines from; write `cordwood produce unfed < FILE`\n"
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (1, "", expected)
+
+
+@pytest.mark.parametrize("words", [["topics", "list"], ["consume", "unheard", "--until-end"], ["produce", "unheard"]])
+def test_a_command_needs_nobody_to_write_to(broker: Broker, words: list[str]) -> None:
+    _with_records(broker, "unheard", 1)
+    command = shlex.join([*CORDWOOD, *words, "--bootstrap", broker.bootstrap])
+    outcome = subprocess.run(f"{command} >&- 2>&-", shell=True, capture_output=True, input=b"")
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, b"", b"")
 
 
 def test_the_demo_shows_that_nothing_is_lost() -> None:

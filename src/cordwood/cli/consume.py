@@ -19,7 +19,7 @@ from cordwood.client.connect import ANSWER_TIMEOUT_S, ClientError, Cluster, caus
 from cordwood.client.offsets import Partition
 from cordwood.errors import ConfigError
 
-from .options import add_cluster_options, group_name, pairs, positive, whole_number
+from .options import Once, add_cluster_options, group_name, pairs, positive, topic_name, whole_number
 from .position import HELP, Position, Where, parse_position
 from .show import COLUMNS, Show
 
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Without --group it reads as nobody in particular: it joins no group and leaves no trace. With it, a TOPIC "
         "that begins with ^ is a pattern, and -X group.protocol=consumer joins by the newer protocol. Ctrl-C ends it."
     )
-    parser.add_argument("topics", metavar="TOPIC", nargs="+")
+    parser.add_argument("topics", metavar="TOPIC", type=topic_name, action=Once, nargs="+")
     parser.add_argument(
         "--group",
         type=group_name,

@@ -16,7 +16,7 @@ from cordwood.client.connect import all_topics
 from cordwood.client.groups import Group, Member, committed_offsets, describe_groups, list_groups, unknown_group
 from cordwood.client.offsets import Partition, list_offsets
 
-from .options import group_name
+from .options import Once, group_name
 from .table import print_table
 
 
@@ -38,7 +38,7 @@ class Progress:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("groups", metavar="GROUP", type=group_name, nargs="*", default=[])
+    which.add_argument("groups", metavar="GROUP", type=group_name, action=Once, nargs="*", default=[])
     which.add_argument("--all", action="store_true", help="every group of the cluster")
     parser.add_argument("--json", action="store_true", help="one JSON object for each group")
     parser.set_defaults(act=describe)

@@ -35,6 +35,18 @@ INTERRUPTED = 128 + signal.SIGINT
 PIPE_CLOSED = 128 + signal.SIGPIPE
 
 
+class _Parser(argparse.ArgumentParser):
+    """Every command and action has one of its own: whichever meets a word too many shows how it is used."""
+
+    def parse_known_args(  # type: ignore[override]  # we give it no namespace of another kind
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        parsed, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return parsed, left
+
+
 class _Version(argparse.Action):
     """Prints the version and ends."""
 
@@ -45,7 +57,7 @@ class _Version(argparse.Action):
 
 def parser_for(command: str | None) -> argparse.ArgumentParser:
     """The parser, with the details of one command."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="cordwood",
         description="Stacked logs, ready for Spark: a commit log that speaks Apache Kafka's protocol.",
         epilog="`cordwood COMMAND -h` says more about each.",
@@ -62,6 +74,7 @@ def parser_for(command: str | None) -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    _have_outputs()
     words = _joined(sys.argv[1:] if arguments is None else arguments)
     command = next((word for word in words if not word.startswith("-")), None)
     parsed = parser_for(command).parse_args(words)
@@ -79,6 +92,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has gone. Python would complain once more while it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
+
+
+def _have_outputs() -> None:
+    """Whoever closed our output wants to hear nothing: let that be as good as any other output."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  open until the end
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _joined(words: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """``cordwood produce``: each line of standard input becomes a record."""
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 
@@ -8,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from cordwood.client.connect import ClientError, Cluster, cause, one_topic, sentence
 
-from .options import add_cluster_options, pairs, whole_number
+from .options import add_cluster_options, pairs, shown, topic_name, whole_number
 from .progress import Progress
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -16,29 +17,54 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Equal keys go to the same partition, and to the same one as with Java's client."
-    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("topic", metavar="TOPIC", type=topic_name)
     parser.add_argument(
         "--key-separator", metavar="TEXT", type=_separator, help="a line is key, TEXT, value; default: no keys"
     )
     parser.add_argument("--partition", type=whole_number, help="send everything to this one")
     parser.add_argument(
-        "--header", metavar="NAME=VALUE", action="append", default=[], help="a header of every record; may be repeated"
+        "--header",
+        dest="headers",
+        metavar="NAME=VALUE",
+        type=_header,
+        action="append",
+        default=[],
+        help="a header of every record; may be repeated",
     )
     parser.add_argument(
-        "--null", metavar="TEXT", help="a value of TEXT is sent as null: in a compacted topic, a deletion"
+        "--null",
+        metavar="TEXT",
+        type=os.fsencode,
+        help="a value of TEXT is sent as null: in a compacted topic, a deletion",
     )
     parser.add_argument("--compression", choices=CODECS, default="none")
     parser.add_argument("--acks", choices=("0", "1", "all"), default="all", help="who must have a record; default: all")
     add_cluster_options(parser)
 
 
-def _separator(text: str) -> str:
+def _separator(text: str) -> bytes:
     if not text:
         raise argparse.ArgumentTypeError("it can not be empty; leave it out for no keys")
-    return text
+    return os.fsencode(text)
+
+
+def _header(text: str) -> tuple[str, bytes]:
+    """A name, which is text, and a value, which is bytes."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{shown(text)} has no {'value' if name else 'name'}; write NAME=VALUE")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError(f"its name is not a text in UTF-8: {shown(text)}") from None
+    return name, os.fsencode(value)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if sys.stdin is None:
+        raise ClientError(
+            f"there is no standard input to take lines from; write `cordwood produce {arguments.topic} < FILE`"
+        )
     cluster = Cluster(arguments.bootstrap, pairs("-X", arguments.properties))
     producer = cluster.producer(
         acks=arguments.acks,
@@ -55,36 +81,33 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _send_all(producer: Producer, arguments: argparse.Namespace) -> int:
-    sender = _Sender(producer, arguments.topic, arguments.partition, list(pairs("--header", arguments.header).items()))
-    null = None if arguments.null is None else arguments.null.encode()
+    sender = _Sender(producer, arguments.topic, arguments.partition, arguments.headers)
     try:
         for key, value in _records(arguments.key_separator):
-            sender.send(key, None if value == null else value)
+            sender.send(key, None if value == arguments.null else value)
     finally:
         sender.finish()
     return 0
 
 
-def _records(separator: str | None) -> Iterator[tuple[bytes | None, bytes]]:
+def _records(separator: bytes | None) -> Iterator[tuple[bytes | None, bytes]]:
     """The keys and values on standard input, byte for byte."""
-    mark = None if separator is None else separator.encode()
     for number, line in enumerate(sys.stdin.buffer, 1):
         text = line.removesuffix(b"\n").removesuffix(b"\r")
-        if mark is None:
+        if separator is None:
             yield None, text
             continue
-        key, found, value = text.partition(mark)
+        key, found, value = text.partition(separator)
         if not found:
-            raise ClientError(
-                f"line {number} has no {separator!r} between key and value; the lines before it were sent"
-            )
+            mark = separator.decode(errors="backslashreplace")
+            raise ClientError(f"line {number} has no {mark!r} between key and value; the lines before it were sent")
         yield key, value
 
 
 class _Sender:
     """Sends records and remembers the first that failed."""
 
-    def __init__(self, producer: Producer, topic: str, partition: int | None, headers: list[tuple[str, str]]) -> None:
+    def __init__(self, producer: Producer, topic: str, partition: int | None, headers: list[tuple[str, bytes]]) -> None:
         self._producer = producer
         self._topic = topic
         self._partition = -1 if partition is None else partition

@@ -19,7 +19,7 @@ from cordwood.client.raw_replicas import Move, Partition, Refusal, Replicas
 from cordwood.errors import Error
 
 from .drawing import gauge
-from .options import add_cluster_options, positive, raw_settings
+from .options import add_cluster_options, positive, raw_settings, topic_name
 from .progress import size_text
 from .reassign_plan import Brokers, plan
 from .table import print_table
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Replicas are spread over racks, and stay where they may. A move goes on when this command is interrupted; "
         "--status shows it, and takes the throttle away when all is done."
     )
-    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("topic", metavar="TOPIC", type=topic_name)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--to", metavar="BROKERS", type=numbers, help="the brokers that shall have it, such as 1,2,3")
     what.add_argument("--cancel", action="store_true", help="stop what is being moved, and stay where it was")

@@ -21,6 +21,8 @@ from cordwood.errors import CordwoodError
 KNOCK_TIMEOUT_S = 3.0
 ANSWER_TIMEOUT_S = 10.0
 RETRY_S = 0.1
+# Those that Kafka's brokers keep for themselves.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 NEW_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE)
 
 
@@ -115,7 +117,10 @@ def _refusal(address: str) -> str | None:
 
 
 def sentence(error: KafkaError) -> str:
-    """What a cluster's error means to a person."""
+    """What a cluster's error means to a person: in the broker's words, where it has some."""
+    is_the_brokers = error.code() > 0
+    if is_the_brokers and error.str() != KafkaError(error.code()).str():
+        return error.str()
     texts = {
         KafkaError._ALL_BROKERS_DOWN: "the broker hung up; is it a Kafka broker, and does it want TLS or a password?",
         KafkaError._TRANSPORT: "the broker hung up; is it a Kafka broker, and does it want TLS or a password?",
