@@ -186,6 +186,19 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     assert f"{purpose[0].upper()}{purpose[1:]}." in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize(
+    ("command", "fact"),
+    [
+        ("serve", "Without --host, and without listeners in the file, only this machine can connect"),
+        ("consume", "Without --group it reads as nobody in particular: it joins no group and commits nothing"),
+    ],
+)
+def test_help_says_what_is_so(command: str, fact: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "-h"])
+    assert fact in " ".join(capsys.readouterr().out.split())
+
+
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])

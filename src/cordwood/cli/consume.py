@@ -1,6 +1,6 @@
 """``cordwood consume``: prints records of topics until it is stopped: by itself, or as a member of a group.
 
-By itself it reads all partitions, or one, from wherever it is told to, and leaves no trace. As a member it reads what
+By itself it reads all partitions, or one, from wherever it is told to, and commits nothing. As a member it reads what
 the group assigns to it, from the committed offsets on, and commits what it has printed, never more: a record whose line
 may not have left is printed again by whoever comes next.
 """
@@ -32,7 +32,7 @@ RESETS = {Where.EARLIEST: "earliest", Where.LATEST: "latest"}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "Without --group it reads as nobody in particular: it joins no group and leaves no trace. With it, a TOPIC "
+        "Without --group it reads as nobody in particular: it joins no group and commits nothing. With it, a TOPIC "
         "that begins with ^ is a pattern, and -X group.protocol=consumer joins by the newer protocol. Ctrl-C ends it."
     )
     parser.add_argument("topics", metavar="TOPIC", type=topic_name, action=Once, nargs="+")
