@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cordwood.testing import Broker
 from spark.conftest import Load
 from spark.spark_topics import Kafka, collected, offsets_text
+from support.missing import missing
 
 pytestmark = [pytest.mark.java]
 
@@ -22,7 +23,7 @@ TOPIC = "connector-all-kinds"
 @pytest.fixture(autouse=True)
 def _jars(spark: SparkSession) -> None:
     if "spark-sql-kafka" not in spark.sparkContext.getConf().get("spark.driver.extraClassPath", ""):
-        pytest.skip("Maven did not bring Spark's Kafka connector")
+        missing("Maven did not bring Spark's Kafka connector (Debian: apt install maven; macOS: brew install maven)")
     assert connector.jars()
 
 
