@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cordwood.cli.drawing import one_line
 from cordwood.cli.main import COMMANDS, main, parser_for
 from cordwood.cli.position import Position, Where, parse_duration_ms, parse_position
 from cordwood.cli.progress import Progress
@@ -137,6 +138,12 @@ def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.Captur
         (["topics", "reassign", "\udcff"], "TOPIC: it is not a text in UTF-8: \\xff"),
         (["produce", "\udcff"], "TOPIC: it is not a text in UTF-8: \\xff"),
         (["produce", "t", "--header", "\udcff=a"], "--header: its name is not a text in UTF-8: \\xff=a"),
+        (["topics", "create", "a\nb"], "TOPIC: 'a\\nb' has a character that no topic's name has"),
+        (["consume", "a\x1b[31m"], "TOPIC: 'a\\x1b[31m' has a character that no topic's name has"),
+        (
+            ["consume", "t", "--with", "key,,offset"],
+            "--with: an empty text is no column; there are topic, partition, offset, time, headers, key",
+        ),
         (["produce", "t", "--header", "a"], "--header: a has no value; write NAME=VALUE"),
         (["produce", "t", "--header", "=a"], "--header: =a has no name; write NAME=VALUE"),
         (["consume", "\udcff"], "TOPIC: it is not a text in UTF-8: \\xff"),
@@ -275,8 +282,22 @@ def test_numbers_stand_to_the_right_and_words_to_the_left(capsys: pytest.Capture
     ]
 
 
+def test_what_would_move_the_cursor_is_shown_in_letters(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["group"], [["a\x1b[2J\n"], ["grüße ✓"]])
+    assert capsys.readouterr().out.splitlines() == ["group", "a\\x1b[2J\\n", "grüße ✓"]
+
+
+def test_a_moving_line_is_no_longer_than_the_terminal_is_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "10")
+    assert one_line("123456789") == "123456789"
+    assert one_line("1234567890") == "12345678…"
+
+
 def test_progress_counts_in_words() -> None:
     progress = Progress("sent")
     assert progress.text() == "sent 0 records, 0 bytes"
+    progress.add(1)
+    assert progress.text() == "sent 1 record, 1 byte"
+    progress = Progress("sent")
     progress.add(1500)
     assert progress.text() == "sent 1 record, 1.5 KB"

@@ -98,6 +98,17 @@ def test_a_line_without_the_separator_is_named_and_those_before_it_are_sent(run:
     assert run("consume", topic, "--until-end").lines == ["1"]
 
 
+def test_a_line_that_is_too_large_is_named_and_those_before_it_are_sent(run: Run, topic: str) -> None:
+    lines = f"a\n{'x' * 1_000_000}\nb\n"
+    outcome = run("produce", topic, stdin=lines)
+    assert outcome.status == 1
+    assert outcome.err.endswith(
+        "cordwood: line 2 is too large for a record; -X message.max.bytes=N allows larger ones, as far as the topic's "
+        "max.message.bytes does. The lines before it were sent\n"
+    )
+    assert run("consume", topic, "--until-end").lines == ["a"]
+
+
 def test_headers_and_nulls_as_json(run: Run, topic: str) -> None:
     run(
         "produce",
@@ -218,6 +229,14 @@ def test_several_topics_are_read_together(run: Run, topic: str) -> None:
     assert sorted(lines) == [f"{topic}\ta", f"{other}\tb"]
 
 
+def test_a_pattern_is_for_groups(run: Run) -> None:
+    assert refused(run("consume", "^or.*"), "^or.* is a pattern, and patterns go with --group")
+
+
+def test_a_pattern_that_is_none_is_explained(run: Run) -> None:
+    assert refused(run("consume", "^or(", "--group", "lost"), "^or( is no pattern that librdkafka understands")
+
+
 def test_a_topic_that_is_named_twice_is_read_once(run: Run, topic: str) -> None:
     run("produce", topic, stdin="a\n")
     assert run("consume", topic, topic, "--until-end").lines == ["a"]
@@ -239,7 +258,11 @@ def test_a_topic_comes_into_being_with_its_first_record(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("bootstrap", "reason"),
-    [("127.0.0.1:1", "connection refused"), ("127.0.0.1:1,127.0.0.1:2", "connection refused")],
+    [
+        ("127.0.0.1:1", "connection refused"),
+        ("127.0.0.1:1,127.0.0.1:2", "connection refused"),
+        ("no..host:9092", "no such host"),
+    ],
 )
 @pytest.mark.parametrize("command", [("topics", "list"), ("groups", "list"), ("produce", "t"), ("consume", "t")])
 def test_no_broker_is_one_sentence(run: Run, command: tuple[str, ...], bootstrap: str, reason: str) -> None:
@@ -256,7 +279,7 @@ def test_a_property_that_nobody_knows_is_named(run: Run) -> None:
     assert refused(outcome, 'the client can not be set up: No such configuration property: "colour"')
 
 
-@pytest.mark.parametrize("address", ["localhost", ":9092", "a:b", "127.0.0.1:99999"])
+@pytest.mark.parametrize("address", ["localhost", ":9092", "a:b", "127.0.0.1:99999", "127.0.0.1:²"])
 def test_what_is_no_address_is_explained(run: Run, address: str) -> None:
     expected = f"{address} is no address; write it as host:port, such as 127.0.0.1:9092"
     assert refused(run("topics", "list", "--bootstrap", address), expected)

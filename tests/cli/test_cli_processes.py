@@ -108,6 +108,42 @@ def test_a_reader_that_goes_away_ends_a_consumer_without_a_word(broker: Broker) 
         assert process.stderr.read() == ""
 
 
+@pytest.mark.parametrize("words", [["--version"], ["-h"], ["topics", "list"]])
+def test_a_reader_that_is_gone_is_met_without_a_word(broker: Broker, words: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    environment = {**os.environ, "CORDWOOD_BOOTSTRAP": broker.bootstrap, "PYTHONUNBUFFERED": ""}
+    _with_records(broker, "unread", 1)
+    outcome = subprocess.run([*CORDWOOD, *words], stdout=writing, stderr=subprocess.PIPE, text=True, env=environment)
+    os.close(writing)
+    assert (outcome.returncode, outcome.stderr) == (128 + signal.SIGPIPE, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
+@pytest.mark.parametrize("words", [["topics", "list"], ["consume", "spilled", "--until-end"]])
+def test_output_that_can_not_be_written_is_one_sentence(broker: Broker, words: list[str]) -> None:
+    _with_records(broker, "spilled", 1)
+    with open("/dev/full", "w") as full:
+        outcome = subprocess.run(
+            [*CORDWOOD, *words, "--bootstrap", broker.bootstrap], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    expected = "cordwood: the output could not be written: No space left on device\n"
+    assert (outcome.returncode, outcome.stderr) == (1, expected)
+
+
+def test_who_types_records_is_told_how_to_end(broker: Broker) -> None:
+    keyboard, terminal = os.openpty()
+    command = [*CORDWOOD, "produce", "typed", "--bootstrap", broker.bootstrap]
+    with subprocess.Popen(command, stdin=terminal, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "Each line is a record. Ctrl-D ends it.\n"
+        os.write(keyboard, b"a\nb\n\x04")
+        assert process.stderr.read() == "sent 2 records, 2 bytes\n"
+    os.close(keyboard)
+    os.close(terminal)
+    assert process.returncode == 0
+
+
 def test_there_must_be_a_standard_input_to_produce_from(broker: Broker) -> None:
     command = shlex.join([*CORDWOOD, "produce", "unfed", "--bootstrap", broker.bootstrap])
     outcome = subprocess.run(f"{command} <&-", shell=True, capture_output=True, text=True)

@@ -77,7 +77,9 @@ def _columns(text: str) -> tuple[str, ...]:
     columns = tuple(text.split(","))
     for column in columns:
         if column not in COLUMNS:
-            raise argparse.ArgumentTypeError(f"{column} is no column; there are {', '.join(COLUMNS)}")
+            raise argparse.ArgumentTypeError(
+                f"{column or 'an empty text'} is no column; there are {', '.join(COLUMNS)}"
+            )
     return columns
 
 
@@ -98,6 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _alone(cluster: Cluster, arguments: argparse.Namespace) -> Consumer:
+    for topic in arguments.topics:
+        if topic.startswith("^"):
+            raise ConfigError(f"{topic} is a pattern, and patterns go with --group")
     return cluster.consumer(on_error=_report, auto_offset_reset="error", **_fetching(arguments))
 
 
@@ -159,7 +164,11 @@ def _begin(consumer: Consumer, arguments: argparse.Namespace) -> None:
     for topic in arguments.topics:
         if not topic.startswith("^"):
             one_topic(consumer, topic, patience_s=1)
-    consumer.subscribe(arguments.topics)
+    try:
+        consumer.subscribe(arguments.topics)
+    except KafkaException:  # it has looked at nothing but the patterns yet
+        patterns = " or ".join(topic for topic in arguments.topics if topic.startswith("^"))
+        raise ClientError(f"{patterns} is no pattern that librdkafka understands") from None
 
 
 def _report(error: KafkaError) -> None:

@@ -5,6 +5,7 @@ the command that was asked for is imported: a broker starts without loading a Ka
 """
 
 import argparse
+import errno
 import os
 import re
 import signal
@@ -29,6 +30,9 @@ COMMANDS = {
 
 # These may have a value that begins with a minus.
 SIGNED_OPTIONS = ("--from", "--to", "--shift")
+
+# What writing to a file says that has no more room. Brokers have a sentence of their own for their disks.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 FAILED = 1
 INTERRUPTED = 128 + signal.SIGINT
@@ -76,22 +80,39 @@ def parser_for(command: str | None) -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     _have_outputs()
     words = _joined(sys.argv[1:] if arguments is None else arguments)
+    try:
+        try:
+            return _status(words)
+        finally:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever read our output has gone
+        _drop_output()
+        return PIPE_CLOSED
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        _drop_output()
+        print(f"cordwood: the output could not be written: {error.strerror}", file=sys.stderr)
+        return FAILED
+
+
+def _status(words: Sequence[str]) -> int:
+    """Run the command that the words are."""
     command = next((word for word in words if not word.startswith("-")), None)
     parsed = parser_for(command).parse_args(words)
     run: Callable[[argparse.Namespace], int] = parsed.run
     try:
-        status = run(parsed)
-        sys.stdout.flush()
-        return status
+        return run(parsed)
     except CordwoodError as error:
         print(f"cordwood: {error}", file=sys.stderr)
         return FAILED
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone. Python would complain once more while it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
+
+
+def _drop_output() -> None:
+    """Python would complain once more while it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _have_outputs() -> None:

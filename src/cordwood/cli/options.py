@@ -109,7 +109,9 @@ def topic_name(text: str) -> str:
     """For argparse: what may be a topic's name, as far as it can be told without the cluster."""
     if not text:
         raise argparse.ArgumentTypeError("a topic's name can not be empty")
-    return utf8(text)
+    if not utf8(text).isprintable():
+        raise argparse.ArgumentTypeError(f"{text!r} has a character that no topic's name has")
+    return text
 
 
 def group_name(text: str) -> str:

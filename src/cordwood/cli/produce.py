@@ -83,25 +83,37 @@ def run(arguments: argparse.Namespace) -> int:
 def _send_all(producer: Producer, arguments: argparse.Namespace) -> int:
     sender = _Sender(producer, arguments.topic, arguments.partition, arguments.headers)
     try:
-        for key, value in _records(arguments.key_separator):
-            sender.send(key, None if value == arguments.null else value)
+        for number, key, value in _records(arguments.key_separator):
+            sender.send(number, key, None if value == arguments.null else value)
     finally:
         sender.finish()
     return 0
 
 
-def _records(separator: bytes | None) -> Iterator[tuple[bytes | None, bytes]]:
-    """The keys and values on standard input, byte for byte."""
+def _records(separator: bytes | None) -> Iterator[tuple[int, bytes | None, bytes]]:
+    """The lines of standard input by number: key and value, byte for byte."""
+    if sys.stdin.isatty():
+        print("Each line is a record. Ctrl-D ends it.", file=sys.stderr)
     for number, line in enumerate(sys.stdin.buffer, 1):
         text = line.removesuffix(b"\n").removesuffix(b"\r")
         if separator is None:
-            yield None, text
+            yield number, None, text
             continue
         key, found, value = text.partition(separator)
         if not found:
             mark = separator.decode(errors="backslashreplace")
             raise ClientError(f"line {number} has no {mark!r} between key and value; the lines before it were sent")
-        yield key, value
+        yield number, key, value
+
+
+def _refusal(line: int, error: KafkaError) -> str:
+    """Why librdkafka does not take a line."""
+    if error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
+        return f"line {line} was not sent: {sentence(error)}"
+    return (
+        f"line {line} is too large for a record; -X message.max.bytes=N allows larger ones, as far as the topic's "
+        "max.message.bytes does. The lines before it were sent"
+    )
 
 
 class _Sender:
@@ -116,7 +128,7 @@ class _Sender:
         self._error: KafkaError | None = None
         self._failed = 0
 
-    def send(self, key: bytes | None, value: bytes | None) -> None:
+    def send(self, line: int, key: bytes | None, value: bytes | None) -> None:
         while True:
             try:
                 self._producer.produce(
@@ -126,7 +138,7 @@ class _Sender:
                 self._producer.poll(0.1)
                 continue
             except KafkaException as exception:
-                raise ClientError(f"a record was not sent: {sentence(cause(exception))}") from None
+                raise ClientError(_refusal(line, cause(exception))) from None
             self._producer.poll(0)
             return
 

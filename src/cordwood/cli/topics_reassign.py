@@ -18,7 +18,7 @@ from cordwood.client.connect import ClientError, all_topics, unknown_topic
 from cordwood.client.raw_replicas import Move, Partition, Refusal, Replicas
 from cordwood.errors import Error
 
-from .drawing import gauge
+from .drawing import gauge, one_line
 from .options import add_cluster_options, positive, raw_settings, topic_name
 from .progress import size_text
 from .reassign_plan import Brokers, plan
@@ -251,7 +251,7 @@ class _Watch:
         gone = [one for p, one in self._seen.items() if p not in sizes]
         text = Advance(sizes, len(gone), sum(one.whole for one in gone)).text()
         if self._visible:
-            print(f"{LINE}{self._topic} {text}", end="", file=sys.stderr, flush=True)
+            print(f"{LINE}{one_line(f'{self._topic} {text}')}", end="", file=sys.stderr, flush=True)
 
     def leave(self, text: str) -> None:
         if self._visible:
