@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cordwood import Broker
+from support.waiting import eventually
 
 CORDWOOD = [sys.executable, "-m", "cordwood.cli"]
 
@@ -72,6 +73,34 @@ def test_ctrl_c_is_the_usual_way_to_end_a_consumer(broker: Broker) -> None:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (0, "", "")
+
+
+def _ends_at(process: "subprocess.Popen[str]", number: signal.Signals) -> bool:
+    process.send_signal(number)
+    return process.poll() is not None
+
+
+@pytest.mark.parametrize("group", [[], ["--group", "left"]])
+def test_ctrl_c_ends_a_consumer_whose_broker_is_gone(tmp_path: Path, group: list[str]) -> None:
+    """The first is a wish. A member would say goodbye to somebody who is not there: the second ends that, too."""
+    serving = [*CORDWOOD, "serve", "--port", "0", "--data", str(tmp_path)]
+    listening = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with subprocess.Popen(serving, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as broker:
+        assert broker.stdout is not None
+        bootstrap = broker.stdout.readline().split(" ready at ")[1].split(",")[0]
+        produce = [*CORDWOOD, "produce", "left", "--bootstrap", bootstrap]
+        subprocess.run(produce, input=b"a\n", check=True, stderr=subprocess.DEVNULL)
+        command = [*CORDWOOD, "consume", "left", *group, "--bootstrap", bootstrap]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            signal.signal(signal.SIGINT, listening)
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert process.stdout.readline() == "a\n"
+            broker.kill()
+            assert process.stderr.readline() == "cordwood: the broker is gone; waiting for it to come back\n"
+            eventually(lambda: _ends_at(process, signal.SIGINT), what="its end")
+            assert "Traceback" not in process.stderr.read()
+    assert process.returncode in (0, -signal.SIGINT)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

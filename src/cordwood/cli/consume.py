@@ -9,7 +9,7 @@ import argparse
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
@@ -22,6 +22,8 @@ from cordwood.errors import ConfigError
 from .options import Once, add_cluster_options, group_name, pairs, positive, topic_name, whole_number
 from .position import HELP, Position, Where, parse_position
 from .show import COLUMNS, Show
+
+_Handler = Callable[[int, FrameType | None], None] | signal.Handlers
 
 BATCH = 2000
 POLL_S = 0.2
@@ -88,14 +90,16 @@ def run(arguments: argparse.Namespace) -> int:
     consumer = _alone(cluster, arguments) if arguments.group is None else _member(cluster, arguments)
     try:
         _begin(consumer, arguments)
-        with _stopping(between_batches=arguments.group is not None) as stop:
+        numbers = (signal.SIGINT,) if arguments.group is None else (signal.SIGINT, signal.SIGTERM)
+        with _stopping(*numbers) as stop:
             _print_records(consumer, Show(arguments.columns, json=arguments.json), arguments, stop)
     except KeyboardInterrupt:
         pass  # the usual way to end it
     except KafkaException as exception:
         raise ClientError(sentence(cause(exception))) from None
     finally:
-        consumer.close()
+        with _handled(signal.SIG_DFL, signal.SIGINT):  # who closes may wait long for a broker that is gone
+            consumer.close()
     return 0
 
 
@@ -132,28 +136,35 @@ def _fetching(arguments: argparse.Namespace) -> dict[str, int | bool]:
 
 
 class _Stop:
-    """Ctrl-C and the like. The first is a wish and waits until what was printed is stored; the second is an order."""
+    """Ctrl-C and the like. The first is a wish and waits until what was printed is stored; the second is an order.
+
+    Neither raises anything: it might do so in a callback of confluent-kafka, which forgets what it was.
+    """
 
     def __init__(self) -> None:
         self.is_wanted = False
 
     def signalled(self, number: int, frame: FrameType | None) -> None:
-        if self.is_wanted:
-            raise KeyboardInterrupt
         self.is_wanted = True
+        signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager
-def _stopping(*, between_batches: bool) -> Iterator[_Stop]:
-    """Take signals as wishes, for a member; one that dies at once leaves its work undone and the others waiting."""
+def _stopping(*numbers: signal.Signals) -> Iterator[_Stop]:
+    """Take signals as wishes: a member that dies at once leaves its work undone and the others waiting."""
     stop = _Stop()
-    numbers = (signal.SIGINT, signal.SIGTERM) if between_batches else ()
-    before = {number: signal.signal(number, stop.signalled) for number in numbers}
-    try:
+    with _handled(stop.signalled, *numbers):
         yield stop
+
+
+@contextmanager
+def _handled(handler: _Handler, *numbers: signal.Signals) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, former in before.items():
+            signal.signal(number, former)
 
 
 def _begin(consumer: Consumer, arguments: argparse.Namespace) -> None:

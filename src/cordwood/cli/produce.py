@@ -116,6 +116,10 @@ def _refusal(line: int, error: KafkaError) -> str:
     )
 
 
+def _records_were(count: int) -> str:
+    return "1 record was" if count == 1 else f"{count:,} records were"
+
+
 class _Sender:
     """Sends records and remembers the first that failed."""
 
@@ -158,6 +162,6 @@ class _Sender:
         left = self._producer.flush(30)
         self._progress.finish()
         if self._error is not None:
-            raise ClientError(f"{self._failed:,} records were not taken: {sentence(self._error)}")
+            raise ClientError(f"{_records_were(self._failed)} not taken: {sentence(self._error)}")
         if left:
-            raise ClientError(f"{left:,} records were not answered within 30 s; they may or may not have been taken")
+            raise ClientError(f"{_records_were(left)} not answered within 30 s, and may or may not have been taken")
