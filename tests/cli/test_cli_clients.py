@@ -279,6 +279,13 @@ def test_a_property_that_nobody_knows_is_named(run: Run) -> None:
     assert refused(outcome, 'the client can not be set up: No such configuration property: "colour"')
 
 
+def test_a_group_without_a_name_is_refused(broker: Broker) -> None:
+    """In a process of its own: confluent-kafka would end it."""
+    command = [sys.executable, "-m", "cordwood.cli", "consume", "t", "-X", "group.id=", "--bootstrap", broker.bootstrap]
+    outcome = subprocess.run(command, capture_output=True, text=True)
+    assert (outcome.returncode, outcome.stderr) == (1, "cordwood: group.id is empty; leave it out\n")
+
+
 @pytest.mark.parametrize("address", ["localhost", ":9092", "a:b", "127.0.0.1:99999", "127.0.0.1:²"])
 def test_what_is_no_address_is_explained(run: Run, address: str) -> None:
     expected = f"{address} is no address; write it as host:port, such as 127.0.0.1:9092"

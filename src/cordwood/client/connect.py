@@ -76,7 +76,10 @@ class Cluster:
             "logger": silent,
             "error_cb": _ignore,
         }
-        return {**base, **more, **self.properties}
+        settings = {**base, **more, **self.properties}
+        if settings.get("group.id") == "":  # confluent-kafka would abort the process
+            raise ClientError("group.id is empty; leave it out")
+        return settings
 
 
 def _dotted(settings: Mapping[str, object]) -> dict[str, object]:
