@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -62,12 +63,18 @@ class PeerMissingError(Exception):
 def java() -> str:
     """The path of a JDK's `java` that can also compile a single source file."""
     found = shutil.which("java")
-    if found is None or shutil.which("javac") is None:
+    if found is None or shutil.which("javac") is None or not _runs(found):
         raise PeerMissingError(
             "Apache Kafka's tools need a JDK of version 17 or later: install one "
             "(Debian: apt-get install default-jdk-headless maven; macOS: brew install openjdk maven)."
         )
     return found
+
+
+@cache
+def _runs(program: str) -> bool:
+    """macOS has a java that only says that there is none."""
+    return subprocess.run([program, "-version"], capture_output=True).returncode == 0
 
 
 def kafka_jars() -> Path:

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("attacks.arena", "support")
 
-pytest_plugins = ["support.zookeeper"]
+pytest_plugins = ["support.missing", "support.zookeeper"]
 
 # A machine that stalls for a second is no fault of what is tested.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

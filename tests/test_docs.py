@@ -65,7 +65,8 @@ NO_PART_OF_A_BROKER = {"config", "client", "spark", "cli"}
 
 def test_a_setting_is_used_or_says_that_it_is_not() -> None:
     """What acts on a setting reads its attribute; *Later* and *Accepted* are the words for all the others."""
-    broker = [path for path in (ROOT / "src/cordwood").rglob("*.py") if not NO_PART_OF_A_BROKER & {*path.parts}]
+    package = ROOT / "src/cordwood"
+    broker = [path for path in package.rglob("*.py") if not NO_PART_OF_A_BROKER & {*path.relative_to(package).parts}]
     sources = [path.read_text() for path in broker]
     words = set(re.findall(r"\w+", " ".join(sources)))
     read_by_config = {"advertised.listeners", "controller.listener.names", "listener.security.protocol.map"}

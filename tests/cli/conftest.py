@@ -41,8 +41,9 @@ def run(broker: Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     """Run a command with the broker's address and with this standard input."""
     monkeypatch.setenv("CORDWOOD_BOOTSTRAP", broker.bootstrap)
 
-    def runner(*arguments: str, stdin: str = "") -> Outcome:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+    def runner(*arguments: str, stdin: str | bytes = "") -> Outcome:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
         status = main(arguments)
         captured = capsys.readouterr()
         return Outcome(status, captured.out, captured.err)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cordwood.cli.drawing import one_line
 from cordwood.cli.main import COMMANDS, main, parser_for
 from cordwood.cli.position import Position, Where, parse_duration_ms, parse_position
 from cordwood.cli.progress import Progress
@@ -128,6 +129,27 @@ def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.Captur
         (["consume", "t", "--max", "many"], "--max: many is not a whole number from 1 to 2147483647"),
         (["topics", "create", "t", "--partitions", "100001"], "100001 is not a whole number from 1 to 100000"),
         (["topics", "create", "t", "--replication-factor", "10001"], "10001 is not a whole number from 1 to 10000"),
+        (["produce", ""], "TOPIC: a topic's name can not be empty"),
+        (["consume", ""], "TOPIC: a topic's name can not be empty"),
+        (["topics", "create", "a", "\udcff"], "TOPIC: it is not a text in UTF-8: \\xff"),
+        (["topics", "create", "a", "--config", "a=\udcff"], "--config: it is not a text in UTF-8: a=\\xff"),
+        (["topics", "list", "-X", "client.id=\udcff"], "-X: it is not a text in UTF-8: client.id=\\xff"),
+        (["topics", "list", "--bootstrap", "\udcff:1"], "--bootstrap: it is not a text in UTF-8: \\xff:1"),
+        (["topics", "reassign", "\udcff"], "TOPIC: it is not a text in UTF-8: \\xff"),
+        (["produce", "\udcff"], "TOPIC: it is not a text in UTF-8: \\xff"),
+        (["produce", "t", "--header", "\udcff=a"], "--header: its name is not a text in UTF-8: \\xff=a"),
+        (["topics", "create", "a\nb"], "TOPIC: 'a\\nb' has a character that no topic's name has"),
+        (["consume", "a\x1b[31m"], "TOPIC: 'a\\x1b[31m' has a character that no topic's name has"),
+        (
+            ["consume", "t", "--with", "key,,offset"],
+            "--with: an empty text is no column; there are topic, partition, offset, time, headers, key",
+        ),
+        (["produce", "t", "--header", "a"], "--header: a has no value; write NAME=VALUE"),
+        (["produce", "t", "--header", "=a"], "--header: =a has no name; write NAME=VALUE"),
+        (["consume", "\udcff"], "TOPIC: it is not a text in UTF-8: \\xff"),
+        (["consume", "t", "--group", "\udcff"], "--group: it is not a text in UTF-8: \\xff"),
+        (["groups", "delete", "\udcff"], "GROUP: it is not a text in UTF-8: \\xff"),
+        (["groups", "reset-offsets", "g", "--topic", "\udcff"], "--topic: it is not a text in UTF-8: \\xff"),
         (["produce", "t", "--key-separator", ""], "--key-separator: it can not be empty; leave it out for no keys"),
     ],
 )
@@ -135,6 +157,26 @@ def test_what_would_make_sense_is_said(words: list[str], sentence: str, capsys: 
     with pytest.raises(SystemExit):
         main(words)
     assert capsys.readouterr().err.endswith(f"{sentence}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [
+        (["serve", "extra"], "usage: cordwood serve "),
+        (["serve", "--extra"], "usage: cordwood serve "),
+        (["topics", "list", "extra"], "usage: cordwood topics list "),
+        (["consume", "t", "--extra"], "usage: cordwood consume "),
+    ],
+)
+def test_a_word_too_many_shows_how_that_command_is_used(
+    words: list[str], usage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith(usage)
+    assert err.endswith(f"error: unrecognized arguments: {words[-1]}\n")
 
 
 @pytest.mark.parametrize("number", [0, 2_147_483_647])
@@ -149,6 +191,19 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     assert ended.value.code == 0
     purpose = COMMANDS[command]
     assert f"{purpose[0].upper()}{purpose[1:]}." in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "fact"),
+    [
+        ("serve", "Without --host, and without listeners in the file, only this machine can connect"),
+        ("consume", "Without --group it reads as nobody in particular: it joins no group and commits nothing"),
+    ],
+)
+def test_help_says_what_is_so(command: str, fact: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "-h"])
+    assert fact in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
@@ -227,8 +282,22 @@ def test_numbers_stand_to_the_right_and_words_to_the_left(capsys: pytest.Capture
     ]
 
 
+def test_what_would_move_the_cursor_is_shown_in_letters(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["group"], [["a\x1b[2J\n"], ["grüße ✓"]])
+    assert capsys.readouterr().out.splitlines() == ["group", "a\\x1b[2J\\n", "grüße ✓"]
+
+
+def test_a_moving_line_is_no_longer_than_the_terminal_is_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "10")
+    assert one_line("123456789") == "123456789"
+    assert one_line("1234567890") == "12345678…"
+
+
 def test_progress_counts_in_words() -> None:
     progress = Progress("sent")
     assert progress.text() == "sent 0 records, 0 bytes"
+    progress.add(1)
+    assert progress.text() == "sent 1 record, 1 byte"
+    progress = Progress("sent")
     progress.add(1500)
     assert progress.text() == "sent 1 record, 1.5 KB"

@@ -98,12 +98,38 @@ def test_a_line_without_the_separator_is_named_and_those_before_it_are_sent(run:
     assert run("consume", topic, "--until-end").lines == ["1"]
 
 
+def test_a_line_that_is_too_large_is_named_and_those_before_it_are_sent(run: Run, topic: str) -> None:
+    lines = f"a\n{'x' * 1_000_000}\nb\n"
+    outcome = run("produce", topic, stdin=lines)
+    assert outcome.status == 1
+    assert outcome.err.endswith(
+        "cordwood: line 2 is too large for a record; -X message.max.bytes=N allows larger ones, as far as the topic's "
+        "max.message.bytes does. The lines before it were sent\n"
+    )
+    assert run("consume", topic, "--until-end").lines == ["a"]
+
+
 def test_headers_and_nulls_as_json(run: Run, topic: str) -> None:
-    run("produce", topic, "--key-separator", "=", "--null", "-", "--header", "h=1", "--header", "i=2", stdin="k=-\n")
+    run(
+        "produce",
+        topic,
+        "--key-separator",
+        "=",
+        "--null",
+        "-",
+        *("--header", "h=1", "--header", "i=2", "--header", "h=3"),
+        stdin="k=-\n",
+    )
     record = json.loads(run("consume", topic, "--max", "1", "--json").out)
     assert record.pop("time").endswith("Z")
     assert record.pop("partition") in range(4)
-    assert record == {"topic": topic, "offset": 0, "headers": [["h", "1"], ["i", "2"]], "key": "k", "value": None}
+    assert record == {
+        "topic": topic,
+        "offset": 0,
+        "headers": [["h", "1"], ["i", "2"], ["h", "3"]],
+        "key": "k",
+        "value": None,
+    }
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
@@ -203,6 +229,28 @@ def test_several_topics_are_read_together(run: Run, topic: str) -> None:
     assert sorted(lines) == [f"{topic}\ta", f"{other}\tb"]
 
 
+def test_a_pattern_is_for_groups(run: Run) -> None:
+    assert refused(run("consume", "^or.*"), "^or.* is a pattern, and patterns go with --group")
+
+
+def test_a_pattern_that_is_none_is_explained(run: Run) -> None:
+    assert refused(run("consume", "^or(", "--group", "lost"), "^or( is no pattern that librdkafka understands")
+
+
+def test_a_topic_that_is_named_twice_is_read_once(run: Run, topic: str) -> None:
+    run("produce", topic, stdin="a\n")
+    assert run("consume", topic, topic, "--until-end").lines == ["a"]
+
+
+def test_what_is_no_text_is_sent_as_it_was_typed(run: Run, topic: str) -> None:
+    """A word of the command line may be any bytes, as a line of standard input may."""
+    words = ("--key-separator", "\udcfe", "--null", "\udcff", "--header", "h=\udcfd")
+    (key, value) = (b"k\xfe", b"\xff\n")
+    assert run("produce", topic, *words, stdin=key + value).status == 0
+    record = json.loads(run("consume", topic, "--max", "1", "--json").out)
+    assert (record["key"], record["value"], record["headers"]) == ("k", None, [["h", {"base64": "/Q=="}]])
+
+
 def test_a_topic_comes_into_being_with_its_first_record(run: Run) -> None:
     run("produce", "made-by-produce", stdin="a\n")
     assert run("consume", "made-by-produce", "--max", "1").lines == ["a"]
@@ -210,7 +258,11 @@ def test_a_topic_comes_into_being_with_its_first_record(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("bootstrap", "reason"),
-    [("127.0.0.1:1", "connection refused"), ("127.0.0.1:1,127.0.0.1:2", "connection refused")],
+    [
+        ("127.0.0.1:1", "connection refused"),
+        ("127.0.0.1:1,127.0.0.1:2", "connection refused"),
+        ("no..host:9092", "no such host"),
+    ],
 )
 @pytest.mark.parametrize("command", [("topics", "list"), ("groups", "list"), ("produce", "t"), ("consume", "t")])
 def test_no_broker_is_one_sentence(run: Run, command: tuple[str, ...], bootstrap: str, reason: str) -> None:
@@ -227,7 +279,14 @@ def test_a_property_that_nobody_knows_is_named(run: Run) -> None:
     assert refused(outcome, 'the client can not be set up: No such configuration property: "colour"')
 
 
-@pytest.mark.parametrize("address", ["localhost", ":9092", "a:b", "127.0.0.1:99999"])
+def test_a_group_without_a_name_is_refused(broker: Broker) -> None:
+    """In a process of its own: confluent-kafka would end it."""
+    command = [sys.executable, "-m", "cordwood.cli", "consume", "t", "-X", "group.id=", "--bootstrap", broker.bootstrap]
+    outcome = subprocess.run(command, capture_output=True, text=True)
+    assert (outcome.returncode, outcome.stderr) == (1, "cordwood: group.id is empty; leave it out\n")
+
+
+@pytest.mark.parametrize("address", ["localhost", ":9092", "a:b", "127.0.0.1:99999", "127.0.0.1:²"])
 def test_what_is_no_address_is_explained(run: Run, address: str) -> None:
     expected = f"{address} is no address; write it as host:port, such as 127.0.0.1:9092"
     assert refused(run("topics", "list", "--bootstrap", address), expected)

@@ -1,6 +1,10 @@
 """``cordwood cluster status`` and its judgement of partitions; the rest needs a cluster (tests/cluster)."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import PartitionMetadata, TopicMetadata
@@ -57,3 +61,11 @@ def test_status_as_json(run: Run, broker: Broker) -> None:
     assert found["controller"] == 1
     assert [one["address"] for one in found["brokers"]] == [broker.bootstrap]
     assert found["troubled"] == []
+
+
+def test_a_cluster_that_can_not_have_a_zookeeper_ends_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "cordwood.cli", "cluster", "up", "--data", str(tmp_path)]
+    without_java = {**os.environ, "JAVA_HOME": "/nowhere"}
+    outcome = subprocess.run(command, capture_output=True, text=True, env=without_java, timeout=30)
+    assert (outcome.returncode, outcome.stdout) == (1, "")
+    assert outcome.stderr.startswith("cordwood: ZooKeeper needs Java 17 or newer, and there is none: install it ")

@@ -186,6 +186,13 @@ def test_describe_as_json_has_the_same_facts(run: Run, broker: Broker, topic: st
     assert (described["group"], described["lag"]) == (topic, 2)
 
 
+def test_every_group_is_described_although_one_is_not_there(run: Run, broker: Broker, topic: str) -> None:
+    run("consume", topic, "--group", topic, "--until-end")
+    outcome = run("groups", "describe", "nobody", topic, topic)
+    assert (outcome.status, outcome.err) == (1, f"cordwood: {MISSING}\n")
+    assert [line.split(":")[0] for line in outcome.lines if "coordinated by" in line] == [topic]
+
+
 def test_describe_takes_several_groups_or_all(run: Run, broker: Broker, topic: str) -> None:
     for name in (f"{topic}-b", f"{topic}-a"):
         commit(broker, name, topic, 0)

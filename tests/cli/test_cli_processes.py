@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cordwood import Broker
+from support.waiting import eventually
 
 CORDWOOD = [sys.executable, "-m", "cordwood.cli"]
 
@@ -73,6 +75,34 @@ def test_ctrl_c_is_the_usual_way_to_end_a_consumer(broker: Broker) -> None:
     assert (process.returncode, out, err) == (0, "", "")
 
 
+def _ends_at(process: "subprocess.Popen[str]", number: signal.Signals) -> bool:
+    process.send_signal(number)
+    return process.poll() is not None
+
+
+@pytest.mark.parametrize("group", [[], ["--group", "left"]])
+def test_ctrl_c_ends_a_consumer_whose_broker_is_gone(tmp_path: Path, group: list[str]) -> None:
+    """The first is a wish. A member would say goodbye to somebody who is not there: the second ends that, too."""
+    serving = [*CORDWOOD, "serve", "--port", "0", "--data", str(tmp_path)]
+    listening = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with subprocess.Popen(serving, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as broker:
+        assert broker.stdout is not None
+        bootstrap = broker.stdout.readline().split(" ready at ")[1].split(",")[0]
+        produce = [*CORDWOOD, "produce", "left", "--bootstrap", bootstrap]
+        subprocess.run(produce, input=b"a\n", check=True, stderr=subprocess.DEVNULL)
+        command = [*CORDWOOD, "consume", "left", *group, "--bootstrap", bootstrap]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            signal.signal(signal.SIGINT, listening)
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert process.stdout.readline() == "a\n"
+            broker.kill()
+            assert process.stderr.readline() == "cordwood: the broker is gone; waiting for it to come back\n"
+            eventually(lambda: _ends_at(process, signal.SIGINT), what="its end")
+            assert "Traceback" not in process.stderr.read()
+    assert process.returncode in (0, -signal.SIGINT)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_member_that_is_stopped_commits_what_it_printed_and_leaves(broker: Broker, number: signal.Signals) -> None:
     topic = f"stopped-by-{number.name}"
@@ -105,6 +135,57 @@ def test_a_reader_that_goes_away_ends_a_consumer_without_a_word(broker: Broker) 
         process.stdout.close()
         assert process.wait(timeout=30) == 128 + signal.SIGPIPE
         assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize("words", [["--version"], ["-h"], ["topics", "list"]])
+def test_a_reader_that_is_gone_is_met_without_a_word(broker: Broker, words: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    environment = {**os.environ, "CORDWOOD_BOOTSTRAP": broker.bootstrap, "PYTHONUNBUFFERED": ""}
+    _with_records(broker, "unread", 1)
+    outcome = subprocess.run([*CORDWOOD, *words], stdout=writing, stderr=subprocess.PIPE, text=True, env=environment)
+    os.close(writing)
+    assert (outcome.returncode, outcome.stderr) == (128 + signal.SIGPIPE, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
+@pytest.mark.parametrize("words", [["topics", "list"], ["consume", "spilled", "--until-end"]])
+def test_output_that_can_not_be_written_is_one_sentence(broker: Broker, words: list[str]) -> None:
+    _with_records(broker, "spilled", 1)
+    with open("/dev/full", "w") as full:
+        outcome = subprocess.run(
+            [*CORDWOOD, *words, "--bootstrap", broker.bootstrap], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    expected = "cordwood: the output could not be written: No space left on device\n"
+    assert (outcome.returncode, outcome.stderr) == (1, expected)
+
+
+def test_who_types_records_is_told_how_to_end(broker: Broker) -> None:
+    keyboard, terminal = os.openpty()
+    command = [*CORDWOOD, "produce", "typed", "--bootstrap", broker.bootstrap]
+    with subprocess.Popen(command, stdin=terminal, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "Each line is a record. Ctrl-D ends it.\n"
+        os.write(keyboard, b"a\nb\n\x04")
+        assert process.stderr.read() == "sent 2 records, 2 bytes\n"
+    os.close(keyboard)
+    os.close(terminal)
+    assert process.returncode == 0
+
+
+def test_there_must_be_a_standard_input_to_produce_from(broker: Broker) -> None:
+    command = shlex.join([*CORDWOOD, "produce", "unfed", "--bootstrap", broker.bootstrap])
+    outcome = subprocess.run(f"{command} <&-", shell=True, capture_output=True, text=True)
+    expected = "cordwood: there is no standard input to take lines from; write `cordwood produce unfed < FILE`\n"
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (1, "", expected)
+
+
+@pytest.mark.parametrize("words", [["topics", "list"], ["consume", "unheard", "--until-end"], ["produce", "unheard"]])
+def test_a_command_needs_nobody_to_write_to(broker: Broker, words: list[str]) -> None:
+    _with_records(broker, "unheard", 1)
+    command = shlex.join([*CORDWOOD, *words, "--bootstrap", broker.bootstrap])
+    outcome = subprocess.run(f"{command} >&- 2>&-", shell=True, capture_output=True, input=b"")
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, b"", b"")
 
 
 def test_the_demo_shows_that_nothing_is_lost() -> None:

@@ -3,19 +3,18 @@
 import shutil
 import subprocess
 
-import pytest
+from support.missing import missing
 
 TIMEOUT_S = 30
 
 
 class Kcat:
-    """The program; tests that need it are skipped only where it can not be installed by us."""
+    """The program."""
 
     def __init__(self, bootstrap: str) -> None:
         found = shutil.which("kcat") or shutil.which("kafkacat")
-        if found is None and shutil.which("apt-get") is None:
-            pytest.skip("kcat is not installed, and there is no apt-get to install it with (macOS: brew install kcat)")
-        assert found is not None, "kcat is missing: `make setup` installs it as root, or run `apt install kcat`"
+        if found is None:
+            missing("kcat is not installed: install it (Debian: apt install kcat; macOS: brew install kcat)")
         self.command = [found, "-b", bootstrap]
 
     def run(self, *arguments: str, stdin: bytes = b"") -> str:

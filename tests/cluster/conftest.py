@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
+def ensemble(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
     """Three ZooKeeper servers."""
     if TRIED_ON_KAFKA:
         pytest.skip("Apache Kafka has no ZooKeeper")
@@ -61,7 +61,7 @@ def network() -> Iterator[Network]:
 
 
 @pytest.fixture(scope="module")
-def wired_cluster(tmp_path_factory: pytest.TempPathFactory, network: Network) -> Iterator[Cluster]:
+def wired_cluster(java: None, tmp_path_factory: pytest.TempPathFactory, network: Network) -> Iterator[Cluster]:
     """Three brokers whose wires can be cut, on a ZooKeeper of their own."""
     if TRIED_ON_KAFKA:
         pytest.skip("Apache Kafka's wires are not cut here")

@@ -11,8 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+import pytest
 
 from support.waiting import eventually
+
+pytestmark = [pytest.mark.usefixtures("java")]
 
 START_S = 60.0
 

@@ -14,10 +14,12 @@ from benchmarks import spark_connector as connector
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from cordwood.cli.spark_ready import missing_for_spark
 from cordwood.testing import Broker
 from spark.engine import Query
 from spark.spark_home import JVM_OPTIONS, make_spark_home
 from spark.spark_topics import Kafka
+from support.missing import missing
 
 Load = Callable[..., DataFrame]
 Stream = Callable[..., Query]
@@ -54,6 +56,8 @@ def make_session(jars: list[Path]) -> SparkSession:
 
 @pytest.fixture(scope="session")
 def spark_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+    if (sentence := missing_for_spark()) is not None:
+        missing(sentence)
     make_spark_home(tmp_path_factory.mktemp("spark") / "home")
 
 

@@ -13,6 +13,7 @@ from cordwood.spark.listener import OffsetCommitter
 from cordwood.testing import Broker
 from spark.conftest import Load
 from spark.spark_topics import DEADLINE_S, Kafka, collected, compacted, offsets_text
+from support.missing import missing
 from support.waiting import eventually
 
 pytestmark = [pytest.mark.java]
@@ -25,7 +26,7 @@ TOPIC = "connector-all-kinds"
 @pytest.fixture(autouse=True)
 def _jars(spark: SparkSession) -> None:
     if "spark-sql-kafka" not in spark.sparkContext.getConf().get("spark.driver.extraClassPath", ""):
-        pytest.skip("Maven did not bring Spark's Kafka connector")
+        missing("Maven did not bring Spark's Kafka connector (Debian: apt install maven; macOS: brew install maven)")
     assert connector.jars()
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cordwood.ports import MetadataChange, Node, SessionState
-from cordwood.run.java import java_version
-from cordwood.run.zookeeper_server import Ensemble, ZooKeeperServer
+from cordwood.run.zookeeper_server import Ensemble, ZooKeeperServer, missing_for_zookeeper
 from cordwood.run.zookeeper_store import Credentials, ZooKeeperStore
+from support.missing import missing
 
 _chroots = itertools.count()
 
@@ -18,8 +18,8 @@ _chroots = itertools.count()
 @pytest.fixture(scope="session")
 def java() -> None:
     """Without it there is no ZooKeeper."""
-    if java_version() is None:
-        pytest.skip("there is no Java on this machine, which ZooKeeper needs")
+    if (sentence := missing_for_zookeeper()) is not None:
+        missing(sentence)
 
 
 @pytest.fixture(scope="session")

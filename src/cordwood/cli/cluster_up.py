@@ -126,7 +126,7 @@ class Up:
         for broker in self.brokers:
             broker.terminate()
         deadline_s = time.monotonic() + STOP_TIMEOUT_S
-        while any(broker.status is None for broker in self.brokers):
+        while any(broker.running for broker in self.brokers):
             if self._ending.wait(LOOK_S) or time.monotonic() > deadline_s:
                 break
         for broker in self.brokers:
@@ -150,6 +150,10 @@ class Child:
         """How it ended, as a process tells; None as long as it runs, or if it was never started."""
         return None if self._process is None else self._process.poll()
 
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         self._process = subprocess.Popen(
             self._command,
@@ -166,7 +170,7 @@ class Child:
             reader.start()
 
     def terminate(self) -> None:
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self.running:
             self._process.send_signal(signal.SIGTERM)
 
     def end(self) -> None:

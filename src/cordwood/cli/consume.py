@@ -1,6 +1,6 @@
 """``cordwood consume``: prints records of topics until it is stopped: by itself, or as a member of a group.
 
-By itself it reads all partitions, or one, from wherever it is told to, and leaves no trace. As a member it reads what
+By itself it reads all partitions, or one, from wherever it is told to, and commits nothing. As a member it reads what
 the group assigns to it, from the committed offsets on, and commits what it has printed, never more: a record whose line
 may not have left is printed again by whoever comes next.
 """
@@ -9,7 +9,7 @@ import argparse
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
@@ -19,9 +19,11 @@ from cordwood.client.connect import ANSWER_TIMEOUT_S, ClientError, Cluster, caus
 from cordwood.client.offsets import Partition
 from cordwood.errors import ConfigError
 
-from .options import add_cluster_options, group_name, pairs, positive, whole_number
+from .options import Once, add_cluster_options, group_name, pairs, positive, topic_name, whole_number
 from .position import HELP, Position, Where, parse_position
 from .show import COLUMNS, Show
+
+_Handler = Callable[[int, FrameType | None], None] | signal.Handlers
 
 BATCH = 2000
 POLL_S = 0.2
@@ -32,10 +34,10 @@ RESETS = {Where.EARLIEST: "earliest", Where.LATEST: "latest"}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "Without --group it reads as nobody in particular: it joins no group and leaves no trace. With it, a TOPIC "
+        "Without --group it reads as nobody in particular: it joins no group and commits nothing. With it, a TOPIC "
         "that begins with ^ is a pattern, and -X group.protocol=consumer joins by the newer protocol. Ctrl-C ends it."
     )
-    parser.add_argument("topics", metavar="TOPIC", nargs="+")
+    parser.add_argument("topics", metavar="TOPIC", type=topic_name, action=Once, nargs="+")
     parser.add_argument(
         "--group",
         type=group_name,
@@ -77,7 +79,9 @@ def _columns(text: str) -> tuple[str, ...]:
     columns = tuple(text.split(","))
     for column in columns:
         if column not in COLUMNS:
-            raise argparse.ArgumentTypeError(f"{column} is no column; there are {', '.join(COLUMNS)}")
+            raise argparse.ArgumentTypeError(
+                f"{column or 'an empty text'} is no column; there are {', '.join(COLUMNS)}"
+            )
     return columns
 
 
@@ -86,18 +90,23 @@ def run(arguments: argparse.Namespace) -> int:
     consumer = _alone(cluster, arguments) if arguments.group is None else _member(cluster, arguments)
     try:
         _begin(consumer, arguments)
-        with _stopping(between_batches=arguments.group is not None) as stop:
+        numbers = (signal.SIGINT,) if arguments.group is None else (signal.SIGINT, signal.SIGTERM)
+        with _stopping(*numbers) as stop:
             _print_records(consumer, Show(arguments.columns, json=arguments.json), arguments, stop)
     except KeyboardInterrupt:
         pass  # the usual way to end it
     except KafkaException as exception:
         raise ClientError(sentence(cause(exception))) from None
     finally:
-        consumer.close()
+        with _handled(signal.SIG_DFL, signal.SIGINT):  # who closes may wait long for a broker that is gone
+            consumer.close()
     return 0
 
 
 def _alone(cluster: Cluster, arguments: argparse.Namespace) -> Consumer:
+    for topic in arguments.topics:
+        if topic.startswith("^"):
+            raise ConfigError(f"{topic} is a pattern, and patterns go with --group")
     return cluster.consumer(on_error=_report, auto_offset_reset="error", **_fetching(arguments))
 
 
@@ -127,28 +136,35 @@ def _fetching(arguments: argparse.Namespace) -> dict[str, int | bool]:
 
 
 class _Stop:
-    """Ctrl-C and the like. The first is a wish and waits until what was printed is stored; the second is an order."""
+    """Ctrl-C and the like. The first is a wish and waits until what was printed is stored; the second is an order.
+
+    Neither raises anything: it might do so in a callback of confluent-kafka, which forgets what it was.
+    """
 
     def __init__(self) -> None:
         self.is_wanted = False
 
     def signalled(self, number: int, frame: FrameType | None) -> None:
-        if self.is_wanted:
-            raise KeyboardInterrupt
         self.is_wanted = True
+        signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager
-def _stopping(*, between_batches: bool) -> Iterator[_Stop]:
-    """Take signals as wishes, for a member; one that dies at once leaves its work undone and the others waiting."""
+def _stopping(*numbers: signal.Signals) -> Iterator[_Stop]:
+    """Take signals as wishes: a member that dies at once leaves its work undone and the others waiting."""
     stop = _Stop()
-    numbers = (signal.SIGINT, signal.SIGTERM) if between_batches else ()
-    before = {number: signal.signal(number, stop.signalled) for number in numbers}
-    try:
+    with _handled(stop.signalled, *numbers):
         yield stop
+
+
+@contextmanager
+def _handled(handler: _Handler, *numbers: signal.Signals) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, former in before.items():
+            signal.signal(number, former)
 
 
 def _begin(consumer: Consumer, arguments: argparse.Namespace) -> None:
@@ -159,7 +175,11 @@ def _begin(consumer: Consumer, arguments: argparse.Namespace) -> None:
     for topic in arguments.topics:
         if not topic.startswith("^"):
             one_topic(consumer, topic, patience_s=1)
-    consumer.subscribe(arguments.topics)
+    try:
+        consumer.subscribe(arguments.topics)
+    except KafkaException:  # it has looked at nothing but the patterns yet
+        patterns = " or ".join(topic for topic in arguments.topics if topic.startswith("^"))
+        raise ClientError(f"{patterns} is no pattern that librdkafka understands") from None
 
 
 def _report(error: KafkaError) -> None:

@@ -26,7 +26,7 @@ from cordwood.spark.pipelines.reasons import reason
 from cordwood.spark.pipelines.status import Flow, Status
 
 from .demo_orders import CUSTOMERS, PARTITIONS, PATIENCE_S, SEED, Order, Sender, create_topic, customer_name
-from .drawing import bar, sparkline
+from .drawing import bar, one_line, sparkline
 from .groups_describe import describe
 from .pipeline_view import LINE, SPINNER, Catchup
 
@@ -142,7 +142,7 @@ def _follow(process: "subprocess.Popen[bytes]", job: Job, started_s: float) -> S
         if visible and not ended:
             turn += 1
             text = catchup.text(time.monotonic() - running_s) if catchup.total else "Spark is at work"
-            print(f"{LINE}{SPINNER[turn % len(SPINNER)]} {text}", end="", file=sys.stderr, flush=True)
+            print(f"{LINE}{one_line(f'{SPINNER[turn % len(SPINNER)]} {text}')}", end="", file=sys.stderr, flush=True)
     _say("", visible=visible)
     return status
 

@@ -1,5 +1,6 @@
-"""Small pictures in a terminal: bars and lines of blocks. Pure."""
+"""Small pictures in a terminal: bars and lines of blocks, and lines that are written over."""
 
+import shutil
 from collections.abc import Sequence
 from typing import Final
 
@@ -36,3 +37,9 @@ def gauge(share: float, width: int = 24) -> str:
     """
     full = int(min(max(share, 0.0), 1.0) * width)
     return "█" * full + "░" * (width - full)
+
+
+def one_line(text: str) -> str:
+    """As much of it as the terminal has room for: what goes on in a second line is not written over."""
+    room = shutil.get_terminal_size().columns - 1
+    return text if len(text) <= room else f"{text[: room - 1]}…"

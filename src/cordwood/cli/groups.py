@@ -20,7 +20,7 @@ from cordwood.client.groups import (
 )
 
 from . import groups_describe, groups_reset
-from .options import add_cluster_options, group_name, pairs
+from .options import Once, add_cluster_options, group_name, pairs
 from .table import print_table
 
 
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     delete = actions.add_parser(
         "delete", help="delete groups with their offsets", description="Delete groups with all they have committed."
     )
-    delete.add_argument("groups", metavar="GROUP", type=group_name, nargs="+")
+    delete.add_argument("groups", metavar="GROUP", type=group_name, action=Once, nargs="+")
     delete.set_defaults(act=_delete)
 
     for action in (listing, describe, reset, delete):

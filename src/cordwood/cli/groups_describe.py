@@ -6,6 +6,7 @@ stands for what nobody could say, such as the end of a topic that is gone.
 
 import argparse
 import json
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,7 +17,7 @@ from cordwood.client.connect import all_topics
 from cordwood.client.groups import Group, Member, committed_offsets, describe_groups, list_groups, unknown_group
 from cordwood.client.offsets import Partition, list_offsets
 
-from .options import group_name
+from .options import Once, group_name
 from .table import print_table
 
 
@@ -38,7 +39,7 @@ class Progress:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("groups", metavar="GROUP", type=group_name, nargs="*", default=[])
+    which.add_argument("groups", metavar="GROUP", type=group_name, action=Once, nargs="*", default=[])
     which.add_argument("--all", action="store_true", help="every group of the cluster")
     parser.add_argument("--json", action="store_true", help="one JSON object for each group")
     parser.set_defaults(act=describe)
@@ -47,18 +48,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def describe(admin: AdminClient, arguments: argparse.Namespace) -> int:
     names = [group.name for group in list_groups(admin)[0]] if arguments.all else arguments.groups
     groups = describe_groups(admin, names)
-    for group in groups:
-        if group.is_missing and not arguments.all:
-            raise unknown_group(group.name)
+    missing = [] if arguments.all else [group for group in groups if group.is_missing]
     topics = all_topics(admin)
-    for position, group in enumerate(groups):
+    for position, group in enumerate(group for group in groups if group not in missing):
         rows = progress_of(group, *_offsets(admin, group, topics))
         if arguments.json:
             print(json.dumps(_as_json(group, rows), ensure_ascii=False))
         else:
             print(end="\n" if position else "")
             _print_group(group, rows)
-    return 0
+    for group in missing:
+        print(f"cordwood: {unknown_group(group.name)}", file=sys.stderr)
+    return 1 if missing else 0
 
 
 def _offsets(

@@ -18,7 +18,7 @@ from cordwood.client.connect import ClientError, all_topics, sentence, unknown_t
 from cordwood.client.groups import Group, commit_offsets, committed_offsets, crowd, describe_groups, unknown_group
 from cordwood.client.offsets import Partition, list_offsets
 
-from .options import group_name
+from .options import group_name, utf8
 from .position import DURATION_HELP, HELP, Position, Where, before, parse_duration_ms, parse_position
 from .table import print_table
 
@@ -80,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _topic(text: str) -> tuple[str, tuple[int, ...] | None]:
     """A topic and the partitions meant, None for all."""
-    name, colon, numbers = text.partition(":")
+    name, colon, numbers = utf8(text).partition(":")
     if not name or (colon and not re.fullmatch("[0-9]{1,9}(,[0-9]{1,9})*", numbers)):
         raise argparse.ArgumentTypeError(f"{text} names no partitions; write it as topic or topic:0,2")
     return name, tuple(map(int, numbers.split(","))) if colon else None

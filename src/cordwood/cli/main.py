@@ -5,6 +5,7 @@ the command that was asked for is imported: a broker starts without loading a Ka
 """
 
 import argparse
+import errno
 import os
 import re
 import signal
@@ -30,9 +31,24 @@ COMMANDS = {
 # These may have a value that begins with a minus.
 SIGNED_OPTIONS = ("--from", "--to", "--shift")
 
+# What writing to a file says that has no more room. Brokers have a sentence of their own for their disks.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 FAILED = 1
 INTERRUPTED = 128 + signal.SIGINT
 PIPE_CLOSED = 128 + signal.SIGPIPE
+
+
+class _Parser(argparse.ArgumentParser):
+    """Every command and action has one of its own: whichever meets a word too many shows how it is used."""
+
+    def parse_known_args(  # type: ignore[override]  # we give it no namespace of another kind
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        parsed, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return parsed, left
 
 
 class _Version(argparse.Action):
@@ -45,7 +61,7 @@ class _Version(argparse.Action):
 
 def parser_for(command: str | None) -> argparse.ArgumentParser:
     """The parser, with the details of one command."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="cordwood",
         description="Stacked logs, ready for Spark: a commit log that speaks Apache Kafka's protocol.",
         epilog="`cordwood COMMAND -h` says more about each.",
@@ -62,23 +78,49 @@ def parser_for(command: str | None) -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    _have_outputs()
     words = _joined(sys.argv[1:] if arguments is None else arguments)
+    try:
+        try:
+            return _status(words)
+        finally:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever read our output has gone
+        _drop_output()
+        return PIPE_CLOSED
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        _drop_output()
+        print(f"cordwood: the output could not be written: {error.strerror}", file=sys.stderr)
+        return FAILED
+
+
+def _status(words: Sequence[str]) -> int:
+    """Run the command that the words are."""
     command = next((word for word in words if not word.startswith("-")), None)
     parsed = parser_for(command).parse_args(words)
     run: Callable[[argparse.Namespace], int] = parsed.run
     try:
-        status = run(parsed)
-        sys.stdout.flush()
-        return status
+        return run(parsed)
     except CordwoodError as error:
         print(f"cordwood: {error}", file=sys.stderr)
         return FAILED
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone. Python would complain once more while it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
+
+
+def _drop_output() -> None:
+    """Python would complain once more while it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _have_outputs() -> None:
+    """Whoever closed our output wants to hear nothing: let that be as good as any other output."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  open until the end
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _joined(words: Sequence[str]) -> list[str]:

@@ -16,10 +16,24 @@ PORT_MAX = 65_535
 NUMBER_MAX = (1 << 31) - 1  # of brokers and partitions, which are 32 bits in Kafka's protocol
 
 
+class Once(argparse.Action):
+    """Takes several names, each of them once, however often it was typed."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[str] | None,
+        option_string: str | None = None,
+    ) -> None:
+        setattr(namespace, self.dest, list(dict.fromkeys(values or ())))
+
+
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bootstrap",
         metavar="HOST:PORT",
+        type=utf8,
         default=os.environ.get("CORDWOOD_BOOTSTRAP", BOOTSTRAP),
         help=f"a broker of the cluster; default: $CORDWOOD_BOOTSTRAP, or {BOOTSTRAP}",
     )
@@ -27,6 +41,7 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
         "-X",
         dest="properties",
         metavar="NAME=VALUE",
+        type=utf8,
         action="append",
         default=[],
         help="a property of librdkafka, such as security.protocol=SASL_SSL; may be repeated",
@@ -76,8 +91,31 @@ def port_or_any(text: str) -> int:
     return whole_number(text, most=PORT_MAX)
 
 
+def utf8(text: str) -> str:
+    """For argparse: a text. A word of the command line can be any bytes, which Python then hides in the text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError(f"it is not a text in UTF-8: {shown(text)}") from None
+    return text
+
+
+def shown(word: str) -> str:
+    """A word of the command line with the bytes that are no text in a form that can be printed."""
+    return os.fsencode(word).decode(errors="backslashreplace")
+
+
+def topic_name(text: str) -> str:
+    """For argparse: what may be a topic's name, as far as it can be told without the cluster."""
+    if not text:
+        raise argparse.ArgumentTypeError("a topic's name can not be empty")
+    if not utf8(text).isprintable():
+        raise argparse.ArgumentTypeError(f"{text!r} has a character that no topic's name has")
+    return text
+
+
 def group_name(text: str) -> str:
     """For argparse: any text is a group's name, but for none at all."""
     if not text:
         raise argparse.ArgumentTypeError("a group's name can not be empty")
-    return text
+    return utf8(text)

@@ -109,7 +109,6 @@ def _init(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    require_spark(PIPELINE_PACKAGES)
     project = Project.open(arguments.directory)
     bootstrap = arguments.bootstrap or project.bootstrap
     if bootstrap is not None:
@@ -124,6 +123,7 @@ def _run(arguments: argparse.Namespace) -> int:
         interval_ms=arguments.interval_ms,
     )
     with project.locked() as lock, _interrupts() as interrupts:
+        require_spark(PIPELINE_PACKAGES)  # last of all: what was typed is mended sooner than what is not installed
         tail = Tail(project.journal, from_end=True)
         worker = Worker(project, order, lock=lock)
         try:

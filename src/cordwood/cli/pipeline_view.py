@@ -9,7 +9,7 @@ from cordwood.spark.pipelines.journal import Entry, Offsets, distance
 from cordwood.spark.pipelines.project import Project
 from cordwood.spark.pipelines.status import Flow, Status
 
-from .drawing import gauge
+from .drawing import gauge, one_line
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 LINE = "\r\x1b[K"
@@ -103,7 +103,12 @@ class View:
         if not self._visible:
             return
         self._turn += 1
-        print(f"{LINE}{SPINNER[self._turn % len(SPINNER)]} {self._text()}", end="", file=sys.stderr, flush=True)
+        print(
+            f"{LINE}{one_line(f'{SPINNER[self._turn % len(SPINNER)]} {self._text()}')}",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
 
     def _text(self) -> str:
         now_s = time.monotonic()

@@ -3,6 +3,8 @@
 import sys
 import time
 
+from .drawing import one_line
+
 INTERVAL_S = 0.2
 
 
@@ -22,7 +24,7 @@ class Progress:
         self.bytes += size
         if self._visible and time.monotonic() - self._shown_s > INTERVAL_S:
             self._shown_s = time.monotonic()
-            print(f"\r\x1b[K{self.text()}", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{one_line(self.text())}", end="", file=sys.stderr, flush=True)
 
     def finish(self) -> None:
         """Say once how it went."""
@@ -45,4 +47,4 @@ def size_text(size: int) -> str:
     for exponent, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "KB")):
         if size >= 1000**exponent:
             return f"{size / 1000**exponent:.1f} {unit}"
-    return f"{size} bytes"
+    return f"{size} byte{'s' * (size != 1)}"

@@ -20,8 +20,10 @@ PORT = 9092
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "Settings have Kafka's names: docs/configuration.md lists them. The command line is stronger than the file. "
-        "Without --host only this machine can connect; --host 0.0.0.0 lets everybody in. SIGTERM or Ctrl-C ends it."
+        "Settings have Kafka's names: docs/configuration.md lists them. The command line is stronger than the file; "
+        "--host or --port takes the place of its listeners. Without --host, and without listeners in the file, only "
+        "this machine can connect; --host 0.0.0.0 lets everybody in, and so does listeners=PLAINTEXT://:9092. SIGTERM "
+        "or Ctrl-C ends it."
     )
     parser.add_argument("--data", metavar="DIR", help="where the logs are; default: log.dirs, or ./cordwood-data")
     parser.add_argument("--host", help=f"the address to listen on; default: {HOST}")

@@ -1,6 +1,7 @@
 """``cordwood topics``: create, list, describe, delete. Moving and electing have modules of their own."""
 
 import argparse
+import sys
 from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
@@ -19,6 +20,7 @@ from confluent_kafka.admin import (
 
 from cordwood.client.connect import (
     ANSWER_TIMEOUT_S,
+    INTERNAL_TOPICS,
     ClientError,
     Cluster,
     all_topics,
@@ -31,7 +33,7 @@ from cordwood.client.insist import insist
 from cordwood.client.offsets import list_offsets
 
 from . import topics_elect, topics_reassign
-from .options import add_cluster_options, pairs, whole_number
+from .options import Once, add_cluster_options, pairs, topic_name, utf8, whole_number
 from .table import print_table
 
 # The most that librdkafka asks a cluster for.
@@ -43,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     create = actions.add_parser("create", help="create topics", description="Create topics.")
-    create.add_argument("topics", metavar="TOPIC", nargs="+")
+    create.add_argument("topics", metavar="TOPIC", type=topic_name, action=Once, nargs="+")
     create.add_argument(
         "--partitions",
         type=partial(whole_number, least=1, most=PARTITIONS_MAX),
@@ -59,6 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--config",
         metavar="NAME=VALUE",
+        type=utf8,
         action="append",
         default=[],
         help="a topic setting, such as retention.ms=3600000",
@@ -72,11 +75,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     listing.set_defaults(act=_list)
 
     describe = actions.add_parser("describe", help="show topics in detail", description="Show topics in detail.")
-    describe.add_argument("topics", metavar="TOPIC", nargs="+")
+    describe.add_argument(
+        "topics",
+        metavar="TOPIC",
+        type=topic_name,
+        action=Once,
+        nargs="*",
+        help="default: all but those that the cluster keeps for itself",
+    )
     describe.set_defaults(act=_describe)
 
     delete = actions.add_parser("delete", help="delete topics with all they hold", description="Delete topics.")
-    delete.add_argument("topics", metavar="TOPIC", nargs="+")
+    delete.add_argument("topics", metavar="TOPIC", type=topic_name, action=Once, nargs="+")
     delete.set_defaults(act=_delete)
 
     topics_reassign.configure(
@@ -105,6 +115,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _create(admin: AdminClient, arguments: argparse.Namespace) -> int:
+    """Create what can be created, and say of everything else why it was not."""
+    failed = False
     config = pairs("--config", arguments.config)
     new = {
         name: NewTopic(name, arguments.partitions, arguments.replication_factor, config=config)
@@ -125,16 +137,16 @@ def _create(admin: AdminClient, arguments: argparse.Namespace) -> int:
             with suppress(ClientError):  # it is there; whether everybody knows by now is another matter
                 one_topic(admin, name, patience_s=5)
             print(f"created {name}")
-        elif not is_there:
-            raise ClientError(f"{name} was not created: {outcome.text}")
-        elif not arguments.if_not_exists:
-            raise ClientError(f"{name} exists already; --if-not-exists makes that no error")
-    return 0
+        elif not (is_there and arguments.if_not_exists):
+            failed = True
+            exists = "exists already; --if-not-exists makes that no error"
+            print(f"cordwood: {name} {exists if is_there else f'was not created: {outcome.text}'}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def _list(admin: AdminClient, arguments: argparse.Namespace) -> int:
     found = all_topics(admin)
-    names = sorted(name for name in found if arguments.internal or not name.startswith("__"))
+    names = sorted(found if arguments.internal else found.keys() - INTERNAL_TOPICS)
     if arguments.long:
         print_table(["topic", "partitions", "replicas"], ([n, *_shape(found[n])] for n in names))
     else:
@@ -150,13 +162,14 @@ def _shape(topic: TopicMetadata) -> list[str]:
 
 def _describe(admin: AdminClient, arguments: argparse.Namespace) -> int:
     known = all_topics(admin)
-    for position, name in enumerate(arguments.topics):
-        if name not in known:
-            raise unknown_topic(name)
-        if position:
-            print()
+    names = arguments.topics or sorted(known.keys() - INTERNAL_TOPICS)
+    for position, name in enumerate(name for name in names if name in known):
+        print(end="\n" if position else "")
         _describe_one(admin, name, known[name])
-    return 0
+    missing = [name for name in names if name not in known]
+    for name in missing:
+        print(f"cordwood: {unknown_topic(name)}", file=sys.stderr)
+    return 1 if missing else 0
 
 
 def _describe_one(admin: AdminClient, name: str, topic: TopicMetadata) -> None:
@@ -195,6 +208,9 @@ def _altered_settings(admin: AdminClient, name: str) -> Mapping[str, str]:
 
 
 def _delete(admin: AdminClient, arguments: argparse.Namespace) -> int:
+    """Delete what can be deleted, and say of everything else why it was not."""
+    failed = False
+
     def ask(*names: str) -> "dict[str, Future[None]]":
         return admin.delete_topics(list(names), request_timeout=ANSWER_TIMEOUT_S)
 
@@ -207,8 +223,8 @@ def _delete(admin: AdminClient, arguments: argparse.Namespace) -> int:
         is_gone = error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
         if error is None or (is_gone and outcome.in_doubt):
             print(f"deleted {name}")
-        elif is_gone:
-            raise unknown_topic(name)
         else:
-            raise ClientError(f"{name} was not deleted: {outcome.text}")
-    return 0
+            failed = True
+            reason = unknown_topic(name) if is_gone else f"{name} was not deleted: {outcome.text}"
+            print(f"cordwood: {reason}", file=sys.stderr)
+    return 1 if failed else 0

@@ -8,7 +8,7 @@ from cordwood.client.connect import ClientError, all_topics, unknown_topic
 from cordwood.client.raw_replicas import Partition, Replicas
 from cordwood.errors import Error
 
-from .options import add_cluster_options, raw_settings
+from .options import Once, add_cluster_options, raw_settings, topic_name
 from .table import print_table
 
 PLAIN_WORDS = {
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "The preferred leader of a partition is the first of its replicas. An unclean election lets a replica lead "
         "that was not in sync: records that only the others have are lost."
     )
-    parser.add_argument("topics", metavar="TOPIC", nargs="*", help="default: all topics")
+    parser.add_argument("topics", metavar="TOPIC", type=topic_name, action=Once, nargs="*", help="default: all topics")
     parser.add_argument(
         "--unclean", action="store_true", help="let any replica lead where no other way is left; may lose records"
     )

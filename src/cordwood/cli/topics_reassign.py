@@ -18,8 +18,8 @@ from cordwood.client.connect import ClientError, all_topics, unknown_topic
 from cordwood.client.raw_replicas import Move, Partition, Refusal, Replicas
 from cordwood.errors import Error
 
-from .drawing import gauge
-from .options import add_cluster_options, positive, raw_settings
+from .drawing import gauge, one_line
+from .options import add_cluster_options, positive, raw_settings, topic_name
 from .progress import size_text
 from .reassign_plan import Brokers, plan
 from .table import print_table
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Replicas are spread over racks, and stay where they may. A move goes on when this command is interrupted; "
         "--status shows it, and takes the throttle away when all is done."
     )
-    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("topic", metavar="TOPIC", type=topic_name)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--to", metavar="BROKERS", type=numbers, help="the brokers that shall have it, such as 1,2,3")
     what.add_argument("--cancel", action="store_true", help="stop what is being moved, and stay where it was")
@@ -251,7 +251,7 @@ class _Watch:
         gone = [one for p, one in self._seen.items() if p not in sizes]
         text = Advance(sizes, len(gone), sum(one.whole for one in gone)).text()
         if self._visible:
-            print(f"{LINE}{self._topic} {text}", end="", file=sys.stderr, flush=True)
+            print(f"{LINE}{one_line(f'{self._topic} {text}')}", end="", file=sys.stderr, flush=True)
 
     def leave(self, text: str) -> None:
         if self._visible:

@@ -5,6 +5,7 @@ and in words, so the first thing done here is to knock at the door.
 """
 
 import logging
+import re
 import socket
 import threading
 import time
@@ -21,6 +22,8 @@ from cordwood.errors import CordwoodError
 KNOCK_TIMEOUT_S = 3.0
 ANSWER_TIMEOUT_S = 10.0
 RETRY_S = 0.1
+# Those that Kafka's brokers keep for themselves.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 NEW_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE)
 
 
@@ -73,7 +76,10 @@ class Cluster:
             "logger": silent,
             "error_cb": _ignore,
         }
-        return {**base, **more, **self.properties}
+        settings = {**base, **more, **self.properties}
+        if settings.get("group.id") == "":  # confluent-kafka would abort the process
+            raise ClientError("group.id is empty; leave it out")
+        return settings
 
 
 def _dotted(settings: Mapping[str, object]) -> dict[str, object]:
@@ -101,11 +107,11 @@ def knock(bootstrap: str) -> None:
 def _refusal(address: str) -> str | None:
     """Why a connection to host:port fails, in a few words."""
     host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
+    if not host or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
         raise ClientError(f"{address or 'an empty text'} is no address; write it as host:port, such as 127.0.0.1:9092")
     try:
         socket.create_connection((host.strip("[]"), int(port)), KNOCK_TIMEOUT_S).close()
-    except socket.gaierror:
+    except (socket.gaierror, UnicodeError):  # a name that can not even be asked for
         return "no such host"
     except TimeoutError:
         return "no answer"
@@ -115,7 +121,10 @@ def _refusal(address: str) -> str | None:
 
 
 def sentence(error: KafkaError) -> str:
-    """What a cluster's error means to a person."""
+    """What a cluster's error means to a person: in the broker's words, where it has some."""
+    is_the_brokers = error.code() > 0
+    if is_the_brokers and error.str() != KafkaError(error.code()).str():
+        return error.str()
     texts = {
         KafkaError._ALL_BROKERS_DOWN: "the broker hung up; is it a Kafka broker, and does it want TLS or a password?",
         KafkaError._TRANSPORT: "the broker hung up; is it a Kafka broker, and does it want TLS or a password?",
