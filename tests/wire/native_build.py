@@ -15,12 +15,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-import pytest
-
 from cordwood.ports import Chunk, FileSlice
 from cordwood.wire import runtime
 from cordwood.wire.layout import layout
 from cordwood.wire.types import spec_of
+from support.missing import missing
 
 NAME = "cordwood.wire._native"
 SOURCE = Path(__file__).resolve().parents[2] / "native"
@@ -76,7 +75,7 @@ def _built() -> Path:
         include = sysconfig.get_path("include")
         link = shlex.split(sysconfig.get_config_var("LDSHARED"))
         if shutil.which(link[0]) is None or not Path(include, "Python.h").exists():
-            pytest.skip("needs a C compiler and Python's headers (apt install gcc python3-dev)")
+            missing("needs a C compiler and Python's headers (apt install gcc python3-dev)")
         warn = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
         options = ["-O2", "-fPIC", *warn, f"-I{include}"]
         subprocess.run([*link, *options, *map(str, sorted(SOURCE.glob("*.c"))), "-o", str(made)], check=True)
