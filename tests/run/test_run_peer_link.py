@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import closing, suppress
 
 from cordwood.ids import LinkId
 from cordwood.ports import Instant, LinkLoss
@@ -51,10 +52,10 @@ def dial(heard: Heard, port: int, host: str = "127.0.0.1") -> PeerLink:
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Send every frame back, then close."""
-    while (length := int.from_bytes(await reader.readexactly(4), "big")) != 3:
-        writer.write(length.to_bytes(4, "big") + await reader.readexactly(length))
-    writer.close()
+    """Send every frame back until one says bye, or nobody is there any more; then close."""
+    with closing(writer), suppress(asyncio.IncompleteReadError):
+        while (length := int.from_bytes(await reader.readexactly(4), "big")) != 3:
+            writer.write(length.to_bytes(4, "big") + await reader.readexactly(length))
 
 
 def run(test: Callable[[Heard, int], Awaitable[None]]) -> None:
