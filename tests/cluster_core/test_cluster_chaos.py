@@ -16,15 +16,16 @@ def test_a_cluster_in_trouble(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "seed",
+    ("seed", "steps"),
     [
-        95,  # a leader without its records served followers before it had registered again
-        333,  # a broker that was just gone was left as the only one in sync, for another that was about to stop
-        582,  # a move ended on a broker that was just gone
+        (95, 400),  # a leader without its records served followers before it had registered again
+        (333, 400),  # a broker that was just gone was left as the only one in sync, for another that was about to stop
+        (582, 400),  # a move ended on a broker that was just gone
+        (126312794, 250),  # a broker that was just gone came into sync, and was all that was left
     ],
 )
-def test_seeds_that_once_failed(seed: int) -> None:
-    run(seed, steps=400)
+def test_seeds_that_once_failed(seed: int, steps: int) -> None:
+    run(seed, steps=steps)
 
 
 def test_the_story_is_not_empty() -> None:

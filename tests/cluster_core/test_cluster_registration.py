@@ -187,6 +187,20 @@ def test_nobody_counts_a_former_life_in_sync() -> None:
     assert isr_of(rig, "t", 0) == (1,)
 
 
+def test_who_is_gone_meanwhile_does_not_join() -> None:
+    """Its machine may have lost what it had caught up with. In sync, it might be all that is left of the partition."""
+    rig = Rig(2)
+    create(rig, "t", {0: [1, 2]})
+    set_state(rig, "t", 0, leader=1, isr=[1])
+    one = rig.members[ONE]
+    late = change_isr(
+        one.image, one.image.topics[rig.topic("t").name], 0, leader=ONE, joining={TWO: one.image.broker_epoch(TWO)}
+    )
+    rig.kill(2, noticed=True)
+    with pytest.raises(StoreConflict):
+        rig.store.multi(late, one.session)
+
+
 def test_who_is_gone_or_about_to_stop_does_not_join() -> None:
     rig = Rig(3)
     create(rig, "t", {0: [1, 2, 3]})

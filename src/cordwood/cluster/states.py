@@ -101,8 +101,8 @@ def change_isr(
 ) -> list[StoreOp]:
     """What a leader does to its partition: some fell behind, others have caught up, in the life with the epoch given.
 
-    Nothing comes of it if *leader* is not the leader, or if everything is like that already. Who is about to stop, or
-    has begun another life since it was seen to have caught up, does not join.
+    Nothing comes of it if *leader* is not the leader, or if everything is like that already. Who is about to stop, is
+    gone, or has begun another life since it was seen to have caught up, does not join.
     """
     partition = topic.partitions[index]
     if partition.leader != leader:
@@ -117,10 +117,11 @@ def change_isr(
     isr = (*kept, *joined)
     if isr == partition.isr:
         return []
+    state = State(leader, partition.leader_epoch, isr)
     return [
-        *same_topics(image),
+        *still_there(image, [state]),
         *(same_life(image, node, joining[node]) for node in joined),
-        write_state(image, topic.name, index, State(leader, partition.leader_epoch, isr)),
+        write_state(image, topic.name, index, state),
     ]
 
 
