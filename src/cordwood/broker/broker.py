@@ -155,7 +155,7 @@ class Broker:
             if call.abandon is not None:
                 call.abandon()
         connection.waiting.clear()
-        self.proposals.left(connection)
+        self.proposals.client_left(now)
         if connection.replica is not None:
             self.doubts.begin(connection.replica, SUSPICION_MS)
         return self._take_effects()
