@@ -180,6 +180,17 @@ def test_what_new_connections_wait_for_is_said_when_they_begin_to() -> None:
     assert len([line for line in harness.logger.lines if "new connections wait" in line]) == 2
 
 
+def test_new_connections_that_wait_are_told_of_once_a_second_at_the_most() -> None:
+    harness = Harness(max_connections=1)
+    for _ in range(200):
+        client = harness.connect()
+        assert waits_ms(harness) > 0
+        client.disconnect()
+        assert waits_ms(harness) == 0
+        harness.advance(10)
+    assert len([line for line in harness.logger.lines if "new connections wait" in line]) == 2
+
+
 def test_brokers_do_not_wait_at_a_listener_of_their_own() -> None:
     harness = Harness(
         max_connections=1,
