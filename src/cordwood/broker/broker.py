@@ -388,7 +388,7 @@ class Broker:
     def _close_idle(self, now: Instant) -> None:
         oldest_ms = now.mono_ms - self.config.connections_max_idle_ms
         for connection in self.connections.values():
-            if connection.active_ms < oldest_ms and not connection.waiting:
+            if connection.active_ms < oldest_ms and not connection.waits_for_us:
                 self.close(connection, f"nothing happened for {self.config.connections_max_idle_ms} ms")
 
     def check(self) -> None:
