@@ -146,6 +146,24 @@ def test_a_connection_that_waits_for_an_answer_is_not_idle() -> None:
     assert client.closed is not None
 
 
+def test_who_waits_for_an_answer_and_holds_room_for_another_request_is_idle() -> None:
+    harness = Harness(connections_max_idle_ms=60_000)
+    harness.topic("t")
+    client = harness.connect()
+    client.send(fetch(("t", 0, 0), max_wait_ms=300_000), 12)
+    client.connection.room_bytes = 5
+    harness.advance(91_000)
+    assert client.closed == "nothing happened for 60000 ms"
+
+
+def test_who_waits_for_room_is_not_idle() -> None:
+    harness = Harness(connections_max_idle_ms=60_000)
+    client = harness.connect()
+    client.connection.waits_for_room = True
+    harness.advance(300_000)
+    assert client.closed is None
+
+
 def test_a_negative_idle_time_is_never() -> None:
     harness = Harness(connections_max_idle_ms=-1)
     client = harness.connect()
@@ -177,6 +195,17 @@ def test_what_new_connections_wait_for_is_said_when_they_begin_to() -> None:
             harness.advance(1_000)
         client.disconnect()
         assert waits_ms(harness) == 0
+    assert len([line for line in harness.logger.lines if "new connections wait" in line]) == 2
+
+
+def test_new_connections_that_wait_are_told_of_once_a_second_at_the_most() -> None:
+    harness = Harness(max_connections=1)
+    for _ in range(200):
+        client = harness.connect()
+        assert waits_ms(harness) > 0
+        client.disconnect()
+        assert waits_ms(harness) == 0
+        harness.advance(10)
     assert len([line for line in harness.logger.lines if "new connections wait" in line]) == 2
 
 

@@ -359,7 +359,56 @@ def test_what_another_change_keeps_waiting_is_not_overtaken() -> None:
     assert retention(cluster) == "2"
 
 
+def busy_with(cluster: Cluster, wish: Wish, *others: tuple[Client, Wish]) -> Client:
+    """The store has the first wish when the others come; who asked for the first."""
+    client = cluster[1].connect()
+    for asking, one in ((client, wish), *others):
+        cluster.queue(partial(asking.send, one.request, one.version))
+    cluster.run()
+    return client
+
+
+def test_a_new_topic_is_there_for_what_was_asked_behind_it() -> None:
+    cluster = Cluster(2)
+    client, made, changed = cluster[1].connect(), creation("t"), setting()
+    busy_with(cluster, creation("x"), (client, made), (client, changed))
+    assert made.answer(client) == changed.answer(client) == (Error.NONE, None)
+
+
+def test_all_portions_of_a_wish_come_before_what_was_asked_behind_it() -> None:
+    cluster = Cluster(2)
+    names = [f"t{number}" for number in range(100)]
+    for name in names:
+        cluster.topic(name, *[[1, 2]] * 10)
+    client, made = cluster[1].connect(), creation(names[-1])
+
+    def answer(client: Client) -> Outcome:
+        found = client.take(DeleteTopicsResponse).responses
+        return max(one.error_code for one in found), None
+
+    topics = [DeleteTopicsRequestTopic(name=name) for name in (*names[:50], *map("no-{}".format, names), *names[50:])]
+    deleted = Wish(DeleteTopicsRequest(topics=topics, timeout_ms=TIMEOUT_MS), 6, answer, lambda _: True)
+    busy_with(cluster, creation("x"), (client, deleted), (client, made))
+    assert deleted.answer(client) == (Error.UNKNOWN_TOPIC_OR_PARTITION, None)
+    assert made.answer(client) == (Error.NONE, None)
+
+
 # ---------------------------------------------------------------------- a store that does not answer
+
+
+def test_a_slow_store_is_waited_for_as_long_as_the_client_does_and_nobody_else_must() -> None:
+    cluster = Cluster(2)
+    cluster.deaf.add(cluster[1])
+    client, other = cluster[1].connect(), cluster[1].connect()
+    wish, behind = creation("new"), creation("other")
+    client.send(wish.request, wish.version)
+    other.send(behind.request, behind.version)
+    cluster.advance(PATIENCE_MS)
+    assert behind.answer(other)[0] == Error.NOT_CONTROLLER
+    cluster.advance(TIMEOUT_MS - PATIENCE_MS - 1)
+    assert not client.inbox
+    cluster.advance(1)
+    assert wish.answer(client)[0] == Error.NETWORK_EXCEPTION
 
 
 def test_a_change_that_the_store_does_not_answer_is_in_doubt_and_those_behind_it_are_not() -> None:
@@ -389,6 +438,35 @@ def test_what_rests_goes_with_the_client_that_wanted_it() -> None:
     cluster[1].store_error = None
     cluster.advance(PATIENCE_MS)
     assert not wish.is_done(cluster)
+
+
+def test_what_a_client_left_with_the_store_is_not_tried_again() -> None:
+    """Meanwhile the topic that it wanted gone may be another."""
+    cluster = Cluster(2)
+    cluster.topic("t", [2, 1])
+    client, wish = cluster[1].connect(), deletion()
+    cluster[1].store_error = AWAY
+    cluster.queue(partial(client.send, wish.request, wish.version))
+    cluster.queue(client.disconnect)
+    cluster.run()
+    assert len(cluster[1].broker.proposals) == 0
+    cluster[1].store_error = None
+    cluster.advance(PATIENCE_MS)
+    assert not wish.is_done(cluster)
+
+
+def test_what_stands_in_line_goes_with_its_client_when_the_store_does_not_answer() -> None:
+    cluster = Cluster(2)
+    cluster.topic("t", [2, 1])
+    cluster.deaf.add(cluster[1])
+    client, other = cluster[1].connect(), cluster[1].connect()
+    client.send(setting().request, 1)
+    cluster.advance(PATIENCE_MS // 2)
+    other.send(creation().request, 7)
+    other.disconnect()
+    assert len(cluster[1].broker.proposals) == 2
+    cluster.advance(PATIENCE_MS // 2)
+    assert len(cluster[1].broker.proposals) == 1, "the store has the first yet"
 
 
 # ---------------------------------------------------------------------- large wishes, in part
@@ -421,6 +499,19 @@ def test_an_answer_that_says_that_nothing_was_done_may_be_sent_again() -> None:
     topics = {topic.name: topic.error_code for topic in client.take(CreateTopicsResponse).topics}
     assert topics.pop("t0") == Error.TOPIC_ALREADY_EXISTS, "what was known to be wrong with one is told"
     assert (len(topics), set(topics.values())) == (59, {Error.NOT_CONTROLLER})
+
+
+def test_no_portion_is_sent_when_the_patience_is_over() -> None:
+    cluster = Cluster(2)
+    cluster[1].store_error = AWAY
+    client = cluster[1].connect()
+    client.send(creations(60), 7)
+    cluster.advance(PATIENCE_MS - 1)
+    cluster[1].store_error = None
+    cluster.advance(1)
+    topics = client.take(CreateTopicsResponse).topics
+    assert (len(topics), {topic.error_code for topic in topics}) == (60, {Error.NOT_CONTROLLER})
+    assert not any(name.startswith("t") for name in cluster[1].broker.image.topics)
 
 
 def test_portions_with_nothing_to_do_are_many() -> None:

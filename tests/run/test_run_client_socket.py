@@ -375,6 +375,45 @@ def test_room_and_replies_may_come_in_any_order(loop: asyncio.AbstractEventLoop,
             assert ahead.frames == [b"first", LONG[4:]]
 
 
+def test_who_goes_on_and_finds_no_room_waits_for_it(loop: asyncio.AbstractEventLoop, pinched: ReceiveBuffers) -> None:
+    """The reply to the request that had waited would have it go on once more."""
+    failures: list[object] = []
+    loop.set_exception_handler(lambda _, context: failures.append(context))
+    with ExitStack() as stack:
+        ahead = stack.enter_context(Server(loop, answer_at_once=False, requests_max=1, buffers=pinched))
+        ahead.feed(framed(b"first") + framed(b"second") + LONG[:1000])
+        one, two = (stack.enter_context(Server(loop, buffers=pinched)) for _ in range(2))
+        for server in (one, two):
+            server.feed(LONG[:50_000])
+        ahead.answer_at_once = True
+        ahead.answer_all()
+        for _ in range(3):
+            ahead.turn()
+        assert not failures
+        one.client.close()
+        ahead.feed(LONG[1000:])
+        ahead.settle(3)
+        assert ahead.frames == [b"first", b"second", LONG[4:]]
+
+
+def test_a_connection_knows_what_room_it_takes_or_waits_for(
+    loop: asyncio.AbstractEventLoop, pinched: ReceiveBuffers
+) -> None:
+    with ExitStack() as stack:
+        one, two, three = (stack.enter_context(Server(loop, buffers=pinched)) for _ in range(3))
+        for server in (one, two, three):
+            server.feed(LONG[:50_000])
+        connections = [server.client.connection for server in (one, two, three)]
+        assert [connection.room_bytes for connection in connections] == [len(LONG), len(LONG), 0]
+        assert [connection.waits_for_room for connection in connections] == [False, False, True]
+        one.client.close()
+        assert not connections[2].waits_for_room
+        assert connections[2].active_ms > 0, "what it waited for was no fault of its own"
+        three.feed(LONG[50_000:])
+        three.settle(1)
+        assert connections[2].room_bytes == 0
+
+
 @pytest.mark.skipif(not hasattr(socket, "MSG_MORE"), reason="elsewhere the header always leaves first")
 @pytest.mark.parametrize(("size", "is_told_early"), [(LONG_BYTES - 1, False), (LONG_BYTES, True)])
 def test_the_header_of_a_long_answer_leaves_before_its_file(

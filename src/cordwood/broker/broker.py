@@ -78,6 +78,7 @@ class Broker:
         self._refusal_logged_ms = now.mono_ms - REFUSAL_LOG_INTERVAL_MS
         self.limits = ConnectionLimits()
         self._clients_wait = False
+        self._wait_logged_ms = self._refusal_logged_ms
         self.sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots, FETCH_SESSION_EVICTION_MS, entropy
         )
@@ -121,10 +122,15 @@ class Broker:
         return connection
 
     def wait_to_accept_ms(self, listener: str, now: Instant) -> int:
-        """How long whoever connects next must wait, if no connection ends meanwhile."""
+        """How long whoever connects next must wait, if no connection ends meanwhile.
+
+        It is said when they begin to wait, as seldom as what is ``refused``: each short connection may be the last
+        that there is a place for.
+        """
         wait_ms, reason = self.limits.wait(listener, self.config, now)
-        if wait_ms and not self._clients_wait:
+        if wait_ms and not self._clients_wait and now.mono_ms >= self._wait_logged_ms + REFUSAL_LOG_INTERVAL_MS:
             self.logger.warning("new connections wait: %s", reason)
+            self._wait_logged_ms = now.mono_ms
         self._clients_wait = wait_ms > 0
         return wait_ms
 
@@ -155,7 +161,7 @@ class Broker:
             if call.abandon is not None:
                 call.abandon()
         connection.waiting.clear()
-        self.proposals.left(connection)
+        self.proposals.client_left(now)
         if connection.replica is not None:
             self.doubts.begin(connection.replica, SUSPICION_MS)
         return self._take_effects()
@@ -382,7 +388,7 @@ class Broker:
     def _close_idle(self, now: Instant) -> None:
         oldest_ms = now.mono_ms - self.config.connections_max_idle_ms
         for connection in self.connections.values():
-            if connection.active_ms < oldest_ms and not connection.waiting:
+            if connection.active_ms < oldest_ms and not connection.waits_for_us:
                 self.close(connection, f"nothing happened for {self.config.connections_max_idle_ms} ms")
 
     def check(self) -> None:

@@ -27,7 +27,18 @@ class Peer:
 class Connection:
     """The state of one connection that outlives a request."""
 
-    __slots__ = ("active_ms", "closed", "id", "kept_bytes", "peer", "replica", "software", "waiting")
+    __slots__ = (
+        "active_ms",
+        "closed",
+        "id",
+        "kept_bytes",
+        "peer",
+        "replica",
+        "room_bytes",
+        "software",
+        "waiting",
+        "waits_for_room",
+    )
 
     def __init__(self, connection: ConnectionId, peer: Peer, now_ms: int) -> None:
         self.id = connection
@@ -40,6 +51,18 @@ class Connection:
         self.waiting: deque[Call] = deque()
         self.kept_bytes = 0
         """Memory of the replies that are finished and wait for their turn."""
+        self.room_bytes = 0
+        """Of the room for all clients' requests: what it takes for those that are not whole, or wait."""
+        self.waits_for_room = False
+        """Has it begun a request that there is no room for?"""
+
+    @property
+    def waits_for_us(self) -> bool:
+        """Is it not the client's fault that nothing happens?
+
+        Who waits for an answer may wait for weeks, as long as nobody else needs the room that it takes meanwhile.
+        """
+        return self.waits_for_room or (bool(self.waiting) and not self.room_bytes)
 
     def __str__(self) -> str:
         """For the log: its number, from where, and what the client says it is."""

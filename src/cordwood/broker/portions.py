@@ -55,12 +55,13 @@ def next_portion(size: int, refusal: Refused | None) -> int:
 
 
 def patience_of(broker: "Broker", call: Call, timeout_ms: int = 0) -> Patience:
-    """How long a request waits for a metadata store that is away.
+    """How long a request waits for a metadata store that is away, and for one that has it and is slow.
 
     Not longer than its client does; one that names no time at all does not mean that it will not wait.
     """
+    now_ms = broker.now.mono_ms
     wait_ms = min(timeout_ms, PATIENCE_MS) if timeout_ms > 0 else PATIENCE_MS
-    return Patience(broker.now.mono_ms + wait_ms, call.connection)
+    return Patience(now_ms + wait_ms, call.connection, answer_until_ms=now_ms + timeout_ms)
 
 
 def propose_in_turn(

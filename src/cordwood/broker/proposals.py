@@ -7,8 +7,9 @@ have no memory of its earlier attempts.
 A store that is away does not fail a change that somebody has *patience* for: it rests, is planned again when the store
 is back, and is refused when the patience is at its end. Such changes stand in one line, in the order in which they
 were asked for, and only the first of them is with the store: what comes later is never overtaken by what was tried in
-vain before. A change of which the store can not say whether it was done is not tried again: others may have undone it
-since. What is refused says what is known:
+vain before. Whoever is told what became of a change and then wants another has the place of the first for it: so large
+wishes, which come in portions, are not overtaken either. A change of which the store can not say whether it was done is
+not tried again: others may have undone it since. None rests whose client is gone. What is refused says what is known:
 
 - nothing was done: NOT_CONTROLLER. Clients take it for a cluster that is busy with itself, and Java's ask again;
 - it may have been done: NETWORK_EXCEPTION, which is what happened, if not to the client itself.
@@ -48,7 +49,9 @@ class Patience:
     until_ms: int
     """On the monotonic clock. What is with the store by then has ``PATIENCE_MS`` from when it was sent."""
     client: Connection | None = None
-    """Who waits, if it is a client: what rests goes with it."""
+    """Who waits, if it is a client: what rests, or would have to, goes with it."""
+    answer_until_ms: int = 0
+    """For what is with the store, if that is later: it may be slow, and nobody knows more than it does."""
 
 
 IMPATIENT: Final = Patience(0)
@@ -85,12 +88,15 @@ class Proposals:
         self._line: deque[Proposal] = deque()
         self._answer_due: Timer | None = None
         """When the store should have answered the first of the line, if that is with it."""
+        self._silent = False
+        """Has it not, for so long that the others are not kept waiting for it?"""
         self._rest: Timer | None = None
         """When the line goes on, if it rests."""
         self._rest_ms = REST_MS
         self._why = UNSTEADY
         """What it rests for."""
-        self._going_on = False
+        self._place: int | None = None
+        """While somebody is told what became of a change: where in the line the next one goes."""
 
     def __len__(self) -> int:
         return len(self._pending) + len(self._line) - (self._answer_due is not None)
@@ -102,8 +108,12 @@ class Proposals:
             self._try(proposal)
         elif patience.client is None or not (patience.client.closed and self._is_stuck):
             proposal.deadline = self._timers.at(patience.until_ms, self._lose_patience)
-            self._line.append(proposal)
-            self._go_on(now)
+            if self._place is None:
+                self._line.append(proposal)
+                self._go_on(now)
+            else:  # the line goes on when all that is wanted next stands in it
+                self._line.insert(self._place, proposal)
+                self._place += 1
 
     def _try(self, proposal: Proposal) -> bool:
         """Is it with the store now? Else it is done, or refused."""
@@ -121,14 +131,23 @@ class Proposals:
         return True
 
     def _end(self, proposal: Proposal, refusal: Refused | None) -> None:
-        if proposal.deadline is not None:
-            proposal.deadline.cancel()
-            self._line.remove(proposal)
-            if not self._line and self._rest is not None:
-                self._rest.cancel()
-                self._rest = None
-        if not proposal.answered:
+        if proposal.deadline is None:
             proposal.done(refusal)
+            return
+        proposal.deadline.cancel()
+        place = self._line.index(proposal)
+        del self._line[place]
+        if not proposal.answered:
+            self._tell(proposal, refusal, place)
+        if not self._line and self._rest is not None:
+            self._rest.cancel()
+            self._rest = None
+
+    def _tell(self, proposal: Proposal, refusal: Refused | None, place: int) -> None:
+        """*place*: that of what is wanted next."""
+        self._place = place
+        proposal.done(refusal)
+        self._place = None
 
     # ------------------------------------------------------------------ what the store says
 
@@ -160,28 +179,24 @@ class Proposals:
             assert self._answer_due is not None
             self._answer_due.cancel()
             self._answer_due = None
+            self._silent = False
         return proposal
 
     # ------------------------------------------------------------------ the line of the patient
 
     def _go_on(self, now: Instant) -> None:
         """Send off the first of the line; and the next, if there was nothing to send."""
-        if self._going_on:
-            return  # somebody who was told that it is done wants the next thing done, below
-        self._going_on = True
         while self._line and self._answer_due is None and self._rest is None:
             first = self._line[0]
             if not self._is_steady():
                 self._begin_rest(UNSTEADY, now)
             elif self._try(first):
-                due_ms = max(first.patience.until_ms, now.mono_ms + PATIENCE_MS)
-                self._answer_due = self._timers.at(due_ms, self._miss_answer)
-        self._going_on = False
+                self._answer_due = self._timers.at(now.mono_ms + PATIENCE_MS, self._miss_answer)
 
     @property
     def _is_stuck(self) -> bool:
         """Is the store away, as far as one can see?"""
-        return self._rest is not None or (self._answer_due is not None and self._line[0].answered)
+        return self._rest is not None or self._silent
 
     def _begin_rest(self, why: StoreAway, now: Instant) -> None:
         self._why = why
@@ -201,11 +216,18 @@ class Proposals:
             self._rest = self._timers.at(now.mono_ms, self._rested)
 
     def _miss_answer(self, now: Instant) -> None:
-        """The store does not answer. Whatever it will say of the first is of no use then; the others wait for it."""
+        """The store does not answer. Who asked for the first may wait on; what the store says later is of no use.
+
+        The others wait for it, too, but no longer than for a store that is away.
+        """
         first = self._line[0]
-        first.answered = True
+        self._silent = True
         self._why = StoreAway("it does not answer")
-        first.done(_refusal(PerhapsDone(str(self._why))))
+        if now.mono_ms < first.patience.answer_until_ms:
+            self._answer_due = self._timers.at(first.patience.answer_until_ms, self._miss_answer)
+        else:
+            first.answered = True
+            self._tell(first, _refusal(PerhapsDone(str(self._why))), place=1)
         self._lose_patience(now)
 
     def _lose_patience(self, now: Instant) -> None:
@@ -214,17 +236,19 @@ class Proposals:
             return
         with_store = self._answer_due is not None
         for proposal in list(self._line)[with_store:]:
-            if proposal.patience.until_ms <= now.mono_ms:
+            patience = proposal.patience
+            if patience.client is not None and patience.client.closed:
+                proposal.answered = True  # there is nobody to be told
+                self._end(proposal, None)
+            elif patience.until_ms <= now.mono_ms:
                 self._end(proposal, _refusal(self._why))
 
-    def left(self, client: Connection) -> None:
-        """A client is gone. What rests is wanted no more; what only stands in line is done all the same."""
-        if self._is_stuck:
-            with_store = self._answer_due is not None
-            for proposal in list(self._line)[with_store:]:
-                if proposal.patience.client is client:
-                    proposal.answered = True
-                    self._end(proposal, None)
+    def client_left(self, now: Instant) -> None:
+        """A client is gone. What rests is wanted no more, nor will be what must rest later.
+
+        What only stands in line, or is with the store, is done all the same if the store does it at once.
+        """
+        self._lose_patience(now)
 
     def check(self) -> None:
         waiting = list(self._line)[self._answer_due is not None :]
@@ -232,6 +256,8 @@ class Proposals:
         assert self._answer_due is None or self._line[0] in self._pending.values(), "the store knows nothing of it"
         assert self._answer_due is None or self._rest is None, "it is with the store, or it rests"
         assert not waiting or self._answer_due or self._rest, "nobody comes for those who wait"
+        assert self._answer_due is not None or not self._silent, "nothing was asked of it"
+        assert self._place is None, "somebody is being told"
 
 
 def _refusal(reason: CordwoodError) -> Refused:

@@ -9,7 +9,8 @@ what the length prefix claims. An idle connection therefore holds no buffer.
 
 All own buffers together have a limit, ``queued.max.request.bytes``, which works as Kafka's does. Whoever begins a frame
 while there is room is let in with all of it, be it more than the room: so it can always be finished, and room comes
-back. Others wait in a queue, most of their bytes in the kernel. Requests that come whole need no room.
+back. Others wait in a queue, most of their bytes in the kernel. Requests of up to 4 KB that come whole need no room.
+Whoever has room and does not use it is idle, even if it waits for an answer; whoever waits for room is not.
 """
 
 import asyncio
@@ -114,7 +115,6 @@ class ClientSocket:
         "_recv_into",
         "_request_bytes_max",
         "_requests_max",
-        "_reserved",
         "_resting",
         "_resuming",
         "_send",
@@ -163,7 +163,6 @@ class ClientSocket:
         # Between two reads: a partial frame, or frames that wait because the client is ahead of its replies
         self._own: memoryview | None = None
         self._end = 0
-        self._reserved = 0
         self._lacks_bytes = 0  # of room for a frame: until it has that it is not read from
         # Between two writes
         self._unsent: deque[Chunk] = deque()
@@ -250,7 +249,7 @@ class ClientSocket:
     def _keep(self, view: memoryview, start: int, end: int) -> None:
         """Have what is left over in an own buffer with room for more of its first frame."""
         own, left, claimed = self._own, end - start, _claimed(view, start, end)
-        if self._reserved != max(left, claimed):
+        if self.connection.room_bytes != max(left, claimed):
             self._find_room(left, claimed)
         if own is None or start or left == len(own) < claimed:
             wanted = max(left, min(claimed, max(2 * left, BELIEVED_BYTES))) if not self._lacks_bytes else left
@@ -269,18 +268,23 @@ class ClientSocket:
         if needed > left and not self._buffers.has_room:
             # What it holds meanwhile does not count: if all that wait together had the room, nobody would go on.
             self._lacks_bytes, needed = needed, 0
+            self.connection.waits_for_room = True
             self._buffers.wait(self)
         self._reserve(needed)
 
     def _reserve(self, size: int) -> None:
-        more, self._reserved = size - self._reserved, size
+        connection = self.connection
+        more, connection.room_bytes = size - connection.room_bytes, size
         self._buffers.reserve(more)
 
     def let_in(self) -> int:
         """There is room for a frame that had to wait for it; how many bytes that takes."""
-        self._reserved, self._lacks_bytes = self._lacks_bytes, 0
+        connection = self.connection
+        connection.room_bytes, self._lacks_bytes = self._lacks_bytes, 0
+        connection.waits_for_room = False
+        connection.active_ms = now().mono_ms
         self.go_on()
-        return self._reserved
+        return connection.room_bytes
 
     def _must_wait(self) -> bool:
         """Is the client so far ahead of its replies that its next request must wait? Or is there no room for it?"""
@@ -322,7 +326,7 @@ class ClientSocket:
 
     def _resume(self) -> None:
         self._resuming = False
-        if self._own is not None and not self._reading:
+        if self._own is not None and not self._reading and not self._must_wait():
             self._take(self._own, self._end)
         if not self._must_wait():
             self._resume_reading()
