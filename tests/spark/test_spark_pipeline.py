@@ -148,7 +148,7 @@ def test_how_to_reach_the_cluster_is_in_the_specification(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("security.protocl", r"did you mean spark\.cordwood\.kafka\.security\.protocol\?"),
+        ("security.protocols", r"did you mean spark\.cordwood\.kafka\.security\.protocol\?"),
         ("enable.auto.commit", r"spark\.cordwood\.kafka\.enable\.auto\.commit is not supported"),
     ],
 )

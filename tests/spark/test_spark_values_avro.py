@@ -338,3 +338,22 @@ def test_fields_types_and_symbols_have_other_names(registry: FakeRegistry) -> No
     new = {"type": "enum", "name": "n.Sort", "aliases": ["Kind"], "symbols": ["ONE", "NONE"], "default": "NONE"}
     reader = {"type": "record", "name": "n.R", "fields": [{"name": "b", "aliases": ["a"], "type": ["string", new]}]}
     assert read_into(reader, registry, record(KIND), {"a": "TWO"}) == ({"b": member(1, "NONE", 2)}, None)
+
+
+def test_a_record_that_contains_itself_is_read_without_that(registry: FakeRegistry) -> None:
+    """The columns' schema can not have it; the writer's may."""
+    again = {"name": "next", "type": ["null", "R", "string"]}
+    writer = {"type": "record", "name": "R", "fields": [{"name": "a", "type": ["int", "string"]}, again]}
+    value = {"a": 1, "next": ("R", {"a": "x", "next": None})}
+    assert read_into(record(["int", "string"]), registry, writer, value) == ({"a": member(0, 1, 2)}, None)
+
+
+def test_a_whole_value_may_be_a_union(registry: FakeRegistry) -> None:
+    assert read([A, B, "string"], ("B", {"x": 1}), "x") == [member(1, {"x": 1}, 3), member(2, "x", 3)]
+    assert read_into(["string", A, B], registry, [A, B], ("B", {"x": 1})) == (member(2, {"x": 1}, 3), None)
+
+
+def test_of_two_names_in_other_namespaces_the_full_one_counts(registry: FakeRegistry) -> None:
+    one, two = {**A, "name": "one.A"}, {**A, "name": "two.A"}
+    found = read_into(record([one, two, "int"]), registry, record([one, two]), {"a": ("two.A", {"x": 1})})
+    assert found == ({"a": member(1, {"x": 1}, 3)}, None)
