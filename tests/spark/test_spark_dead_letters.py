@@ -128,6 +128,15 @@ def test_a_compacted_topic_takes_no_dead_letters(broker: Broker, kafka: Kafka, n
         source.reader(source.schema()).partitions()
 
 
+def test_a_topic_that_is_too_small_for_where_a_record_was_takes_no_dead_letters(
+    broker: Broker, kafka: Kafka, name: str
+) -> None:
+    kafka.make(name, max_message_bytes=4095)
+    source = engine.source(broker.bootstrap, subscribe="orders", valueFormat="string", deadLetterTopic=name)
+    with pytest.raises(ConfigError, match=f"option deadLetterTopic is {name}, whose max.message.bytes is 4095"):
+        source.reader(source.schema()).partitions()
+
+
 def test_the_topic_for_dead_letters_is_made_when_the_query_starts(broker: Broker, kafka: Kafka, name: str) -> None:
     kafka.make(name)
     source = engine.source(broker.bootstrap, subscribe=name, valueFormat="string", deadLetterTopic=f"{name}-dead")

@@ -1,6 +1,9 @@
 """The source's options: Spark's rules, and errors that say what would be right."""
 
+import os
 import pickle
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -316,6 +319,24 @@ def test_what_is_no_secret_stays_where_it_is(tmp_path: Path, monkeypatch: pytest
     found = hidden({**given, "kafka.ssl.key.password": "hush"})
     assert resolved(found) == {**given, "kafka.ssl.key.password": "hush"}
     assert "hush" not in str(found)
+
+
+HIDES_TWICE = """
+from cordwood.spark.option_file import hidden, resolved
+for word in ("hush", "hush", "still"):
+    found = hidden({"kafka.ssl.key.password": word})
+    print(found["optionsFile"])
+    assert resolved(found) == {"kafka.ssl.key.password": word}
+"""
+
+
+def test_files_of_secrets_do_not_outlive_the_process(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    made = subprocess.run([sys.executable, "-c", HIDES_TWICE], env=environment, check=True, capture_output=True)
+    paths = made.stdout.decode().splitlines()
+    assert len(set(paths)) == 3
+    assert all(path.startswith(str(tmp_path)) for path in paths)
+    assert not list(tmp_path.iterdir())
 
 
 # Where Spark asks for a stream

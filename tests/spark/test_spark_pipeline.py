@@ -145,6 +145,20 @@ def test_how_to_reach_the_cluster_is_in_the_specification(tmp_path: Path) -> Non
         wrong.settings("h:1", client_id="me", timeout_ms=5)
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("security.protocols", r"did you mean spark\.cordwood\.kafka\.security\.protocol\?"),
+        ("enable.auto.commit", r"spark\.cordwood\.kafka\.enable\.auto\.commit is not supported"),
+    ],
+)
+def test_a_setting_of_kafka_that_can_not_be_used_is_refused(tmp_path: Path, name: str, reason: str) -> None:
+    assert main(["pipeline", "init", str(tmp_path)]) == 0
+    project = replace(Project.open(str(tmp_path)), configuration={f"{KAFKA_PREFIX}{name}": "SSL"})
+    with pytest.raises(ConfigError, match=rf"spark-pipeline.yml: .*{reason}"):
+        project.settings("h:1", client_id="me", timeout_ms=5)
+
+
 # News
 
 

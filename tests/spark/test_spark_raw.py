@@ -360,9 +360,11 @@ def test_a_range_is_read_from_the_replica_that_the_leader_names() -> None:
         FetchResponsePartition(error_code=Error.NOT_LEADER_OR_FOLLOWER, records=b""),
         FetchResponsePartition(error_code=Error.TOPIC_AUTHORIZATION_FAILED, records=b""),
         FetchResponsePartition(high_watermark=1, last_stable_offset=1, log_start_offset=0, records=b""),
+        FetchResponsePartition(high_watermark=3, last_stable_offset=3, log_start_offset=0, records=batch(b"old")),
+        FetchResponsePartition(partition_index=5, records=b""),
         None,
     ],
-    ids=["out of range", "no replica", "refused", "behind", "hung up"],
+    ids=["out of range", "no replica", "refused", "behind", "corrupt", "another partition", "hung up"],
 )
 def test_what_a_follower_does_not_give_the_leader_does(trouble: FetchResponsePartition | None) -> None:
     leader = Replica(ELSEWHERE, of_offset(1), of_offset(2))

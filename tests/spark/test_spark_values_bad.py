@@ -20,6 +20,7 @@ from cordwood.spark.values.formats import one_by_one
 from cordwood.spark.values.json_infer import infer
 from cordwood.spark.values.json_values import Json
 from cordwood.spark.values.registry import RegistryError
+from cordwood.spark.values.times import zone_of
 
 MANY_DIGITS = b"9" * 5000
 WHOLE_NUMBER = "the field i should be a whole number of 64 bits, and is "
@@ -172,6 +173,19 @@ def test_a_time_without_a_zone_is_that_of_the_option(zone: str, text: str, expec
     assert errors is None
     found = {"t": datetime.fromisoformat(expected), "n": datetime(2026, 7, 31, 12)}
     assert values.to_pylist() == [found] * 20
+
+
+@pytest.mark.parametrize(
+    ("zone", "schema", "matters"),
+    [
+        ("Europe/Berlin", "t TIMESTAMP", True),
+        ("Europe/Berlin", "a ARRAY<STRUCT<t: TIMESTAMP>>", True),
+        ("Europe/Berlin", "d DATE, n TIMESTAMP_NTZ", False),
+        *((zone, "t TIMESTAMP", False) for zone in ("UTC", "Z", "GMT", "Etc/UTC", "+00:00")),
+    ],
+)
+def test_records_are_read_one_by_one_only_where_the_zone_matters(zone: str, schema: str, matters: bool) -> None:
+    assert (Json(ddl.parse(schema), zone=zone_of(zone))._read_as is None) == matters
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berln", "America", "", "../etc/passwd", "+5"])

@@ -126,7 +126,7 @@ class _Reading:
     def _of_follower(self) -> Fetched | None:
         try:
             fetched = self._received()
-        except RawError:
+        except (RawError, CorruptData, ProtocolError):
             fetched = None
         if fetched is None or not fetched.records:
             self._follower, self._rack = None, ""  # or the leader might name it again

@@ -3,9 +3,11 @@
 Whoever can read the file can read the options, so it belongs to the user who runs the driver; only the driver reads it.
 """
 
+import atexit
 import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,11 +50,14 @@ def _read(path: str) -> dict[str, str]:
 
 
 def hidden(given: Mapping[str, str]) -> dict[str, str]:
-    """The options with all in a file that might be a secret; nobody else may look into it, or see its directory."""
+    """The options with all in a file that might be a secret; nobody else may look into it, or see its directory.
+    Both are gone when the process ends."""
     secrets = {name: value for name, value in given.items() if _is_guarded(name.lower())}
     if not secrets:
         return dict(given)
-    path = Path(tempfile.mkdtemp(prefix="cordwood-options-")) / "options.json"
+    directory = Path(tempfile.mkdtemp(prefix="cordwood-options-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    path = directory / "options.json"
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         json.dump(secrets, file)
     return {**{name: value for name, value in given.items() if name not in secrets}, NAME: str(path)}

@@ -103,15 +103,15 @@ FORBIDDEN: Final = {
 }
 
 
-def check_kafka_name(name: str) -> None:
+def check_kafka_name(name: str, *, prefix: str = "kafka.") -> None:
     """
     Raises:
         ConfigError: a setting can not be used, or does not exist.
     """
     if name in FORBIDDEN:
-        raise ConfigError(f"option kafka.{name} is not supported; {FORBIDDEN[name]}")
+        raise ConfigError(f"option {prefix}{name} is not supported; {FORBIDDEN[name]}")
     if name in KAFKA or name.startswith(PREFIXES_WITHOUT_EFFECT):
         return
     near = difflib.get_close_matches(name, sorted(KAFKA), n=1, cutoff=0.5)
-    hint = f"did you mean kafka.{near[0]}?" if near else "Kafka's consumer has no such setting"
-    raise ConfigError(f"there is no option kafka.{name}; {hint}")
+    hint = f"did you mean {prefix}{near[0]}?" if near else "Kafka's consumer has no such setting"
+    raise ConfigError(f"there is no option {prefix}{name}; {hint}")

@@ -20,6 +20,7 @@ from typing import Final
 
 from cordwood.client.raw_settings import RawSettings
 from cordwood.errors import ConfigError
+from cordwood.spark.option_names_kafka import check_kafka_name
 
 SPEC_NAMES: Final = ("spark-pipeline.yml", "spark-pipeline.yaml")
 BOOTSTRAP_KEY: Final = "spark.cordwood.bootstrap"
@@ -72,6 +73,7 @@ class Project:
         address = bootstrap or self.bootstrap
         if address is None:
             return None
+        self._check_names()
         given = {
             name.removeprefix(KAFKA_PREFIX): value
             for name, value in self.configuration.items()
@@ -82,6 +84,14 @@ class Project:
             return RawSettings.of_properties({**ours, **given, "bootstrap.servers": address})
         except ConfigError as error:
             raise ConfigError(f"{self.spec}: {KAFKA_PREFIX}{error}") from None
+
+    def _check_names(self) -> None:
+        try:
+            for name in self.configuration:
+                if name.startswith(KAFKA_PREFIX):
+                    check_kafka_name(name.removeprefix(KAFKA_PREFIX), prefix=KAFKA_PREFIX)
+        except ConfigError as error:
+            raise ConfigError(f"{self.spec}: {error}") from None
 
     @property
     def tables(self) -> Path:

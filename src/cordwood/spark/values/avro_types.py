@@ -81,7 +81,7 @@ def _union(schema: list[object], named: Named, path: tuple[str, ...]) -> pa.Data
 
 def _complex(schema: Mapping[str, object], named: Named, path: tuple[str, ...]) -> pa.DataType:
     kind, logical = schema["type"], schema.get("logicalType")
-    if logical == "decimal":
+    if logical == "decimal" and kind in ("bytes", "fixed"):
         return _decimal(schema)
     if isinstance(kind, str) and (kind, logical) in _LOGICAL:
         return _LOGICAL[kind, str(logical)]
@@ -91,7 +91,7 @@ def _complex(schema: Mapping[str, object], named: Named, path: tuple[str, ...]) 
         case "enum":
             return pa.string()
         case "fixed":
-            return pa.string() if logical == "uuid" else pa.binary()
+            return pa.binary()
         case "array":
             return ddl.array_of(arrow_type(schema["items"], named, (*path, "[]")))
         case "map":

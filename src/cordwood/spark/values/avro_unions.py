@@ -1,21 +1,25 @@
 """Which member of a union a value is. Avro's bytes say it; fastavro gives the value alone, and of two records with the
 same fields, or of an int and a long, nobody could tell which one it was.
 
-So what is a member somewhere is given a logical type of ours when a schema is parsed, and fastavro, which has us make
-the values of logical types, tells their schema. Of a union of two kinds of numbers nothing is to be told: Spark reads
-it as the wider one.
+So fastavro is given a schema in which every member of a union has a logical type of ours, and nothing has another one:
+it has us make the values of logical types, and tells their schema. What the logical types of the schema itself mean is
+looked at afterwards, by the schema that the columns follow.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from typing import Any, Final, NamedTuple
 
 from fastavro.read import LOGICAL_READERS
 
-from .avro_types import Named, members, number_of
+from .avro_types import Named, members
+
+AvroSchema = str | list[Any] | dict[Any, Any]
+"""As fastavro has it."""
 
 _MARK: Final = "cordwood-member"
-_NUMBERS: Final = ("int", "long", "float", "double")
-_NAMED: Final = ("record", "error", "enum", "fixed")
+_UNNAMED: Final = ("boolean", "int", "long", "float", "double", "bytes", "string", "array", "map")
+NAMED_KINDS: Final = ("record", "error", "enum", "fixed")
 
 
 class Member(NamedTuple):
@@ -25,69 +29,62 @@ class Member(NamedTuple):
     value: object
 
 
-def mark(schema: object, named: Mapping[str, dict[Any, Any]]) -> None:
-    """Change a parsed schema, so that its values come as ``Member`` wherever they may be one of several."""
-    if isinstance(schema, list):
-        _mark_union(schema, named)
-    elif isinstance(schema, dict):
-        for field in schema.get("fields", ()):
-            mark(field["type"], named)
-        for inner in ("items", "values", "type"):
-            mark(schema.get(inner), named)
+class Marked(NamedTuple):
+    """A schema whose values come as ``Member`` wherever they are one of several."""
+
+    schema: AvroSchema
+    names: frozenset[str]
+    """The named types that are members somewhere: their values come so everywhere."""
 
 
-def _mark_union(schema: list[Any], named: Mapping[str, dict[Any, Any]]) -> None:
-    found = members(schema)
-    number = number_of(found)
-    for at, member in enumerate(schema):
-        kind = member["type"] if isinstance(member, dict) else member
-        if number is not None and member in found:
-            schema[at] = kind  # Spark does not look at logical types here
-        elif len(found) > 1 and kind in _NUMBERS and not _logical(member):
-            schema[at] = {"type": kind, "logicalType": _MARK}
-        elif len(found) > 1:
-            _mark_named(named.get(name_of(member, named)))
-        mark(member, named)
+def marked(schema: AvroSchema, named: Named) -> Marked:
+    """A copy of a parsed schema, for fastavro to read by."""
+    schema, named = deepcopy((schema, named))
+    seen: set[int] = set()
+    parts = [part for whole in (schema, *named.values()) for part in _parts(whole, seen)]
+    unions = [part for part in parts if isinstance(part, list) and len(members(part)) > 1]
+    names = {name_of(member, named) for union in unions for member in union} - {*_UNNAMED, "null"}
+    for part in parts:
+        if isinstance(part, dict):
+            part.pop("logicalType", None)
+            if part["type"] in NAMED_KINDS and part["name"] in names:
+                part["logicalType"] = _MARK
+    for union in unions:
+        for at, member in enumerate(union):
+            kind = member["type"] if isinstance(member, dict) else member
+            if kind in _UNNAMED:
+                union[at] = {**(member if isinstance(member, dict) else {"type": kind}), "logicalType": _MARK}
+    return Marked(schema, frozenset(names))
 
 
-def mark_all(named: Mapping[str, dict[Any, Any]]) -> None:
-    """The same for every type with a name: it may be a member in the schema that it is read into."""
-    for schema in named.values():
-        _mark_named(schema)
+def _parts(schema: object, seen: set[int]) -> Iterator[dict[Any, Any] | list[Any]]:
+    """All that a schema is made of, itself first, each once."""
+    if not isinstance(schema, dict | list) or id(schema) in seen:
+        return
+    seen.add(id(schema))
+    yield schema
+    inner: list[object] = schema if isinstance(schema, list) else [schema.get("items"), schema.get("values")]
+    fields = schema.get("fields", ()) if isinstance(schema, dict) else ()
+    for part in (*inner, *(field["type"] for field in fields), *_own_names(schema)):
+        yield from _parts(part, seen)
 
 
-def _mark_named(schema: dict[Any, Any] | None) -> None:
-    if schema is not None:
-        schema.setdefault("logicalType", _MARK)
-
-
-def has_marks(named: Iterable[object]) -> bool:
-    return any(map(is_marked, named))
-
-
-def is_marked(schema: object) -> bool:
-    return _logical(schema) == _MARK
-
-
-def _logical(schema: object) -> object:
-    return schema.get("logicalType") if isinstance(schema, Mapping) else None
+def _own_names(schema: dict[Any, Any] | list[Any]) -> list[object]:
+    """What fastavro keeps in a schema that it has parsed, and finds types by."""
+    return list(schema.get("__named_schemas", {}).values()) if isinstance(schema, dict) else []
 
 
 def name_of(schema: object, named: Named) -> str:
     """What a member is called: its full name, or its kind."""
     if isinstance(schema, str) and schema in named:
         schema = named[schema]
-    return str(schema.get("name", schema["type"]) if isinstance(schema, Mapping) else schema)
+    if not isinstance(schema, Mapping):
+        return str(schema)
+    return str(schema["name"] if schema["type"] in NAMED_KINDS else schema["type"])
 
 
-def _made(value: object, writer: object, reader: object) -> object:
-    """A value that fastavro has read; *reader* is what it was read into, where that is another schema."""
-    found = writer if reader is None else reader
-    kind = found["type"] if isinstance(found, Mapping) else found
-    if kind in ("float", "double"):
-        assert isinstance(value, (int, float))
-        value = float(value)
-    return Member(name_of(found, {}), value) if is_marked(found) else value
+def _made(value: object, schema: object, _reader: object) -> Member:
+    return Member(name_of(schema, {}), value)
 
 
-LOGICAL_READERS.update({f"{kind}-{_MARK}": _made for kind in (*_NUMBERS, *_NAMED)})
+LOGICAL_READERS.update({f"{kind}-{_MARK}": _made for kind in (*_UNNAMED, *NAMED_KINDS)})

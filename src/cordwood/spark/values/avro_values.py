@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from cordwood.errors import ConfigError
 
-from .avro_shapes import Shape, shaper
+from .avro_logical import Shape
+from .avro_shapes import shaper
 from .avro_types import arrow_type
-from .avro_unions import has_marks, mark, mark_all
+from .avro_unions import AvroSchema, marked
 from .formats import BadValue, Decoded, one_by_one
 from .framing import split
 from .registry import Registry, Schema, UnknownSchema
@@ -25,7 +26,6 @@ from .settings import NoTypesYet, ValueSettings
 
 try:
     import fastavro
-    from fastavro.read import SchemaResolutionError
     from fastavro.schema import SchemaParseException, UnknownType
 except ImportError as error:
     raise ConfigError("valueFormat=avro needs fastavro; install it: pip install 'cordwood[avro]'") from error
@@ -37,15 +37,10 @@ _UNREADABLE = (
     KeyError,
     MemoryError,
     OverflowError,
-    SchemaResolutionError,
     TypeError,
     ValueError,
 )
 """What fastavro raises for bytes that are not what the schema says."""
-
-
-AvroSchema = str | list[Any] | dict[Any, Any]
-"""As fastavro has it."""
 
 
 class Parsed(NamedTuple):
@@ -82,7 +77,6 @@ def parse_schema(text: str, named: dict[str, dict[Any, Any]] | None = None) -> P
         schema = fastavro.parse_schema(json.loads(text), named_schemas=named)
     except (ValueError, KeyError, TypeError, SchemaParseException, UnknownType) as reason:
         raise ConfigError(f"the Avro schema can not be read: {type(reason).__name__}: {reason}") from None
-    mark(schema, named)
     return Parsed(schema, named)
 
 
@@ -139,39 +133,42 @@ class Avro:
         self.type = kind
         self._registry = _registry(settings) if settings.registry_url else None
         self._reader = _given_schema(settings)
-        self._writers: dict[int, tuple[Parsed, Shape]] = {}
-        self._plain = None if self._reader is None else shaper(self._reader.schema, self._reader.named)
+        self._writers: dict[int, tuple[AvroSchema, Shape]] = {}
+        self._plain = None if self._reader is None else _road(self._reader, self._reader)
 
     def decode(self, data: pa.Array) -> Decoded:
         return one_by_one(data, self._value, self.type)
 
     def _value(self, record: bytes) -> object:
         if self._registry is None:
-            assert self._reader is not None
             assert self._plain is not None
-            return self._plain(_read(record, self._reader, None))
+            schema, shape = self._plain
+            return shape(_read(record, schema))
         number, payload = split(record)
-        writer, shape = self._writer(number)
-        return shape(_read(payload, writer, self._reader))
+        schema, shape = self._writer(number)
+        return shape(_read(payload, schema))
 
-    def _writer(self, number: int) -> tuple[Parsed, Shape]:
+    def _writer(self, number: int) -> tuple[AvroSchema, Shape]:
         if number not in self._writers:
             assert self._registry is not None
             try:
                 writer = _of_registry(self._registry, self._registry.by_id(number))
             except (UnknownSchema, ConfigError) as reason:
                 raise BadValue(str(reason)) from None
-            result = self._reader or writer
-            if writer.schema != result.schema and has_marks(result.named.values()):
-                mark_all(writer.named)
-            self._writers[number] = writer, shaper(result.schema, result.named)
+            self._writers[number] = _road(writer, self._reader or writer)
         return self._writers[number]
 
 
-def _read(payload: bytes, writer: Parsed, reader: Parsed | None) -> object:
+def _road(writer: Parsed, reader: Parsed) -> tuple[AvroSchema, Shape]:
+    """What fastavro is to read by, and what to do with the value then."""
+    schema, marks = marked(*writer)
+    return schema, shaper(*writer, marks, *reader)
+
+
+def _read(payload: bytes, schema: AvroSchema) -> object:
     stream = io.BytesIO(payload)
     try:
-        found: object = fastavro.schemaless_reader(stream, writer.schema, None if reader is None else reader.schema)
+        found: object = fastavro.schemaless_reader(stream, schema, None)
     except _UNREADABLE as reason:
         raise BadValue(f"not Avro of this schema: {type(reason).__name__}: {str(reason)[:200]}") from None
     if stream.read(1):

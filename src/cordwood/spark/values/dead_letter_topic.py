@@ -9,6 +9,9 @@ from cordwood.errors import ConfigError
 _MADE_WITHIN_MS: Final = 10_000
 """A cluster that makes topics on demand has made it by then."""
 _CLEANUP: Final = "cleanup.policy"
+_LIMIT: Final = "max.message.bytes"
+_LIMIT_MIN: Final = 4096
+"""The name of a topic and a reason, as long as they may be, and what else is left of a record that is too large."""
 
 
 def prepare(settings: RawSettings, topic: str) -> None:
@@ -23,11 +26,16 @@ def prepare(settings: RawSettings, topic: str) -> None:
                 _make(settings, topic)
         except RequestRefused as reason:
             raise ConfigError(f"option deadLetterTopic is {topic}, which can not be used: {reason}") from reason
-        is_compacted = "compact" in _cleanup(client, topic)
-    if is_compacted:
+        found = _settings(client, topic)
+    if "compact" in found.get(_CLEANUP, ""):
         raise ConfigError(
             f"option deadLetterTopic is {topic}, which is compacted: it takes no record without a key, and keeps one "
             f"of each key. Set its {_CLEANUP} to delete, or choose another topic"
+        )
+    if int(found.get(_LIMIT, _LIMIT_MIN)) < _LIMIT_MIN:
+        raise ConfigError(
+            f"option deadLetterTopic is {topic}, whose {_LIMIT} is {found[_LIMIT]}: where a record was, and what is "
+            f"wrong with it, may need {_LIMIT_MIN}. Choose another topic"
         )
 
 
@@ -42,9 +50,9 @@ def _make(settings: RawSettings, topic: str) -> None:
         ) from reason
 
 
-def _cleanup(client: RawClient, topic: str) -> str:
+def _settings(client: RawClient, topic: str) -> dict[str, str]:
     """Empty if nobody may know."""
     try:
-        return client.topic_settings([topic], [_CLEANUP]).get(topic, {}).get(_CLEANUP, "")
+        return client.topic_settings([topic], [_CLEANUP, _LIMIT]).get(topic, {})
     except RawError:
-        return ""
+        return {}

@@ -18,7 +18,7 @@ from cordwood.spark import kernels_json
 
 from .formats import Decoded, one_by_one
 from .json_records import converter, loads
-from .times import has_times, in_range
+from .times import has_times, has_zones, in_range
 
 _BEFORE: Final = b'{"v":'
 _AFTER: Final = b"}\n"
@@ -44,7 +44,7 @@ class Json:
         self._strict = strict if strict is not None and _has_required(strict) else None
         self._convert = converter(kind if strict is None else strict, zone)
         self._has_times = has_times(kind)
-        self._read_as = _read_as(kind) if zone is UTC or not self._has_times else None
+        self._read_as = _read_as(kind) if zone is UTC or not has_zones(kind) else None
 
     def decode(self, data: pa.Array) -> Decoded:
         present = data.drop_null() if data.null_count else data

@@ -17,6 +17,19 @@ TIMESTAMP_MIN_US: Final = -62_135_596_800_000_000
 TIMESTAMP_MAX_US: Final = 253_402_300_799_999_999
 _DATE_MIN: Final = -719_162
 _DATE_MAX: Final = 2_932_896
+_UTC: Final = (
+    "UTC",
+    "Z",
+    "GMT",
+    "UCT",
+    "Zulu",
+    "Universal",
+    "Etc/UTC",
+    "Etc/GMT",
+    "Etc/UCT",
+    "Etc/Zulu",
+    "Etc/Universal",
+)
 
 
 def zone_of(text: str | None) -> tzinfo:
@@ -25,7 +38,7 @@ def zone_of(text: str | None) -> tzinfo:
     Raises:
         ConfigError: nobody knows the zone.
     """
-    if text is None or text in ("UTC", "Z"):
+    if text is None or text in _UTC:
         return UTC
     try:
         if re.fullmatch(r"[+-]\d\d:\d\d", text):
@@ -42,6 +55,15 @@ def has_times(kind: pa.DataType) -> bool:
     if pa.types.is_list(kind):
         return has_times(kind.value_type)
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def has_zones(kind: pa.DataType) -> bool:
+    """Is there a time anywhere in it that is the same one in every zone?"""
+    if pa.types.is_struct(kind):
+        return any(has_zones(field.type) for field in kind)
+    if pa.types.is_list(kind):
+        return has_zones(kind.value_type)
+    return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
 
 
 def in_range(values: pa.Array) -> bool:
