@@ -10,7 +10,7 @@ from cordwood.cluster.registration import Loss, loss_of, standalone_nodes
 from cordwood.cluster.states import change_isr
 from cordwood.errors import StoreConflict
 from cordwood.ids import NodeId
-from cordwood.ports import SessionState, Set
+from cordwood.ports import SessionState, Set, StoreOp
 
 ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 
@@ -168,37 +168,38 @@ def test_what_a_broker_was_given_to_lead_before_it_registered_it_does_not_lead()
     assert partition(rig, "t", 1).leader_epoch == 3  # nobody, then the controller's choice
 
 
-def test_nobody_counts_a_former_life_in_sync() -> None:
+def about_to_join() -> tuple[Rig, list[StoreOp]]:
+    """A partition that the first broker leads, and what it writes because the second has caught up."""
     rig = Rig(2)
     create(rig, "t", {0: [1, 2]})
     set_state(rig, "t", 0, leader=1, isr=[1])
-    one = rig.members[ONE]
-    late = change_isr(
-        one.image, one.image.topics[rig.topic("t").name], 0, leader=ONE, joining={TWO: one.image.broker_epoch(TWO)}
-    )
+    image = rig.members[ONE].image
+    topic = image.topics[rig.topic("t").name]
+    late = change_isr(image, topic, 0, leader=ONE, joining={TWO: image.broker_epoch(TWO)})
     assert any(isinstance(operation, Set) for operation in late)
+    return rig, late
+
+
+def test_nobody_counts_a_former_life_in_sync() -> None:
+    rig, late = about_to_join()
     rig.kill(2, noticed=True)
     rig.machines[TWO].directory += 1
     second = rig.start(2)
     second.write()  # it has only begun
     with pytest.raises(StoreConflict):
-        rig.store.multi(late, one.session)
-    rig.settle()
+        rig.store.multi(late, rig.members[ONE].session)
+    rig.settle()  # it is there again, registered as before
+    with pytest.raises(StoreConflict):
+        rig.store.multi(late, rig.members[ONE].session)
     assert isr_of(rig, "t", 0) == (1,)
 
 
 def test_who_is_gone_meanwhile_does_not_join() -> None:
     """Its machine may have lost what it had caught up with. In sync, it might be all that is left of the partition."""
-    rig = Rig(2)
-    create(rig, "t", {0: [1, 2]})
-    set_state(rig, "t", 0, leader=1, isr=[1])
-    one = rig.members[ONE]
-    late = change_isr(
-        one.image, one.image.topics[rig.topic("t").name], 0, leader=ONE, joining={TWO: one.image.broker_epoch(TWO)}
-    )
+    rig, late = about_to_join()
     rig.kill(2, noticed=True)
     with pytest.raises(StoreConflict):
-        rig.store.multi(late, one.session)
+        rig.store.multi(late, rig.members[ONE].session)
 
 
 def test_who_is_gone_or_about_to_stop_does_not_join() -> None:
