@@ -4,6 +4,7 @@ Both get the same settings, a data directory of their own and a free port; Kafka
 start script and no log appender.
 """
 
+import os
 import socket
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from .processes import Processes
 
 START_LIMIT_S: Final = 60.0
 POLL_S: Final = 0.002
+DELETE_LIMIT_S: Final = 120.0
+DELETE_POLL_S: Final = 0.1
 
 # The same on both sides. Anything else is each broker's default.
 SETTINGS: Final[Mapping[str, str]] = {
@@ -27,6 +30,9 @@ SETTINGS: Final[Mapping[str, str]] = {
     # What a coordinator waits on purpose is not its speed.
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
+    # Kafka keeps what was deleted for a minute by default, and a load of gigabytes would then be removed while the other
+    # broker is measured: with rounds of ten seconds, in the same one's turn each time.
+    "log.segment.delete.delay.ms": "1000",
 }
 
 KAFKA_SETTINGS: Final = """process.roles=broker,controller
@@ -47,12 +53,17 @@ class StartError(Exception):
     """A broker ended, or did not answer in time."""
 
 
+class DeleteError(Exception):
+    """A broker has not removed the files of a deleted topic in time."""
+
+
 @dataclass(slots=True)
 class Broker:
-    """A running broker. `start_s` is the time from its start to its first Metadata answer."""
+    """A running broker. `logs` has its partitions; `start_s` is the time from its start to its first Metadata answer."""
 
     name: str
     port: int
+    logs: Path
     process: subprocess.Popen[bytes]
     start_s: float
 
@@ -71,6 +82,14 @@ class Broker:
     def rss_bytes(self) -> int:
         return sum(int(process.memory_info().rss) for process in self._family())
 
+    def wait_until_gone(self, topic: str) -> None:
+        """Wait for the files of a deleted topic to be removed, so that it is not done at another's expense."""
+        deadline = time.monotonic() + DELETE_LIMIT_S
+        while any(name.startswith(f"{topic}-") for name in os.listdir(self.logs)):
+            if time.monotonic() > deadline:
+                raise DeleteError(f"{self.name} still has files of {topic} after {DELETE_LIMIT_S:.0f} s")
+            time.sleep(DELETE_POLL_S)
+
     def _family(self) -> list[psutil.Process]:
         parent = psutil.Process(self.process.pid)
         return [parent, *parent.children(recursive=True)]
@@ -88,7 +107,7 @@ def launch_cordwood(processes: Processes, data: Path, settings: Mapping[str, str
     command += ["--host", "127.0.0.1", "--port", str(port)]
     for name, value in settings.items():
         command += ["--set", f"{name}={value.format(port=port)}"]
-    return _start(processes, "cordwood", command, port)
+    return _start(processes, "cordwood", command, port, logs=data)
 
 
 def launch_kafka(processes: Processes, data: Path, settings: Mapping[str, str] = SETTINGS) -> Broker:
@@ -102,7 +121,7 @@ def launch_kafka(processes: Processes, data: Path, settings: Mapping[str, str] =
     for _ in processes.lines_of(peer.java_command("kafka.tools.StorageTool", arguments), name="format", limit_s=60):
         pass
     command = peer.java_command("kafka.Kafka", [str(properties)], heap=("-Xmx1G", "-Xms1G"))
-    return _start(processes, "kafka", command, port)
+    return _start(processes, "kafka", command, port, logs=data / "logs")
 
 
 # Ours first: the order of every round and of every table.
@@ -115,7 +134,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _start(processes: Processes, name: str, command: list[str], port: int) -> Broker:
+def _start(processes: Processes, name: str, command: list[str], port: int, *, logs: Path) -> Broker:
     begin = time.perf_counter()
     process = processes.start(command, name=name)
     while not _answers(port):
@@ -123,7 +142,7 @@ def _start(processes: Processes, name: str, command: list[str], port: int) -> Br
             raise StartError(f"{name} did not answer within {START_LIMIT_S:.0f} s")
         if _ends_within(process, POLL_S):
             raise StartError(f"{name} ended before it answered:\n{processes.last_words(process)}")
-    return Broker(name=name, port=port, process=process, start_s=time.perf_counter() - begin)
+    return Broker(name=name, port=port, logs=logs, process=process, start_s=time.perf_counter() - begin)
 
 
 def _answers(port: int) -> bool:

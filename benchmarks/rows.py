@@ -57,6 +57,7 @@ class ProduceRow:
                 rate = self.clients.produce(broker, topic, self.load)
             cpu_s = broker.cpu_s() - before
         delete_topic(broker, topic)
+        broker.wait_until_gone(topic)
         return {
             RATE.key: rate,
             CEILING.key: ceiling.of(rate),

@@ -132,6 +132,7 @@ class Run:
             create_topic(broker, WARM_UP_TOPIC, partitions=PARTITIONS)
             self._clients.produce(broker, WARM_UP_TOPIC, warm_up_load(self._scale))
             delete_topic(broker, WARM_UP_TOPIC)
+            broker.wait_until_gone(WARM_UP_TOPIC)
 
     def _measure_row(self, row: Row, brokers: Sequence[Broker]) -> None:
         """A round that does not count, if the scale has one, then those that do: ours, Kafka, ours, Kafka …"""

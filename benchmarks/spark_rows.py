@@ -141,6 +141,7 @@ class WriteRow:
             took_s = time.perf_counter() - begin
         check(broker, "rows stored", end_offsets(broker, topic, partitions=PARTITIONS), self.rows)
         delete_topic(broker, topic)
+        broker.wait_until_gone(topic)
         return {WRITE.key: self.rows / took_s / 1000}
 
     def finish(self, broker: Broker) -> None:
