@@ -17,7 +17,7 @@ from typing import Final, Protocol
 import psutil
 
 from . import peer, raw
-from .processes import Processes
+from .processes import Processes, ToolFailedError
 
 START_LIMIT_S: Final = 60.0
 POLL_S: Final = 0.002
@@ -30,8 +30,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     # What a coordinator waits on purpose is not its speed.
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
-    # Kafka keeps what was deleted for a minute by default, and a load of gigabytes would then be removed while the other
-    # broker is measured: with rounds of ten seconds, in the same one's turn each time.
+    # Kafka keeps what was deleted for a minute by default, and would then remove gigabytes while the other broker is
+    # measured: with rounds of ten seconds, in the same one's turn each time.
     "log.segment.delete.delay.ms": "1000",
 }
 
@@ -53,13 +53,9 @@ class StartError(Exception):
     """A broker ended, or did not answer in time."""
 
 
-class DeleteError(Exception):
-    """A broker has not removed the files of a deleted topic in time."""
-
-
 @dataclass(slots=True)
 class Broker:
-    """A running broker. `logs` has its partitions; `start_s` is the time from its start to its first Metadata answer."""
+    """A running broker. Its partitions are in `logs`; `start_s` is the time until its first Metadata answer."""
 
     name: str
     port: int
@@ -86,9 +82,8 @@ class Broker:
         """Wait for the files of a deleted topic to be removed, so that it is not done at another's expense."""
         deadline = time.monotonic() + DELETE_LIMIT_S
         while any(name.startswith(f"{topic}-") for name in os.listdir(self.logs)):
-            if time.monotonic() > deadline:
-                raise DeleteError(f"{self.name} still has files of {topic} after {DELETE_LIMIT_S:.0f} s")
-            time.sleep(DELETE_POLL_S)
+            if _ends_within(self.process, DELETE_POLL_S) or time.monotonic() > deadline:
+                raise ToolFailedError(f"{self.name} still has files of {topic}, which was deleted")
 
     def _family(self) -> list[psutil.Process]:
         parent = psutil.Process(self.process.pid)

@@ -24,12 +24,16 @@ class Metric:
     more_is_better: bool = False
     absolute: bool = False
 
+    @property
+    def has_target(self) -> bool:
+        return not isinf(self.bound)
+
     def meets(self, value: float) -> bool:
         return value >= self.bound if self.more_is_better else value <= self.bound
 
     @property
     def target(self) -> str:
-        if isinf(self.bound):
+        if not self.has_target:
             return "–"
         return f"{'≥' if self.more_is_better else '≤'} {self.bound:g}{f' {self.unit}' if self.absolute else '×'}"
 

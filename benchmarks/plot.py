@@ -19,6 +19,7 @@ from .report import Report
 
 MET: Final = "#2f7d4f"
 MISSED: Final = "#b5462f"
+GOOD_TO_KNOW: Final = "#9a9a9a"
 RATIO_MIN: Final = 0.01
 RATIO_MAX: Final = 10.0
 
@@ -44,7 +45,7 @@ def _draw_ratios(axes: Axes, figures: Sequence[Figure]) -> None:
     names = [f"{figure.row}: {figure.metric.title}" for figure in figures]
     ratios = [min(max(figure.ratio, RATIO_MIN), RATIO_MAX) for figure in figures]
     places = range(len(figures))
-    axes.barh(places, ratios, color=[MET if figure.met else MISSED for figure in figures], height=0.65)
+    axes.barh(places, ratios, color=[_color(figure) for figure in figures], height=0.65)
     for place, figure in zip(places, figures, strict=True):
         if not isinf(figure.bound_ratio):
             axes.plot([figure.bound_ratio] * 2, [place - 0.4, place + 0.4], color="black", linewidth=2)
@@ -55,8 +56,14 @@ def _draw_ratios(axes: Axes, figures: Sequence[Figure]) -> None:
     axes.set_xlim(RATIO_MIN, RATIO_MAX)
     axes.set_yticks(list(places), names, fontsize=8)
     axes.set_ylim(len(figures) - 0.4, -0.6)
-    axes.set_xlabel("Cordwood by Kafka (log scale); black mark: target")
-    axes.set_title(f"Cordwood beside Apache Kafka {peer.KAFKA_VERSION}: green meets its target, red misses it")
+    axes.set_xlabel("Cordwood by Kafka (log scale); black mark: target, green met, red missed, grey has none")
+    axes.set_title(f"Cordwood beside Apache Kafka {peer.KAFKA_VERSION}")
+
+
+def _color(figure: Figure) -> str:
+    if not figure.metric.has_target:
+        return GOOD_TO_KNOW
+    return MET if figure.met else MISSED
 
 
 def _draw_growth(axes: Axes, points: Sequence[GrowthPoint]) -> None:

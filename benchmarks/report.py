@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import PackageNotFoundError, version
-from math import isinf
 from pathlib import Path
 from typing import Final
 
@@ -37,7 +36,7 @@ def table(report: Report) -> str:
     head = ("row", "figure", "unit", "cordwood", f"kafka {peer.KAFKA_VERSION}", "ratio", "target", "")
     lines = [_cells(figure) for figure in report.figures]
     text = _aligned([head, *lines])
-    wanted = [figure for figure in report.figures if not isinf(figure.metric.bound)]
+    wanted = [figure for figure in report.figures if figure.metric.has_target]
     met = sum(figure.met for figure in wanted)
     text += f"\n{met} of {len(wanted)} targets met; medians of {report.rounds} rounds; the {_build()} build.\n"
     if report.growth:
@@ -73,7 +72,7 @@ def _cells(figure: Figure) -> tuple[str, ...]:
     metric = figure.metric
     ours = _number(figure.ours_median)
     kafka, ratio = ("–", "–") if figure.alone else (_number(figure.kafka_median), f"{figure.ratio:.2f}×")
-    verdict = "" if isinf(metric.bound) else "ok" if figure.met else "MISSED"
+    verdict = "" if not metric.has_target else "ok" if figure.met else "MISSED"
     return (figure.row, metric.title, metric.unit, ours, kafka, ratio, metric.target, verdict)
 
 
@@ -109,7 +108,7 @@ def _figure_json(figure: Figure) -> dict[str, object]:
         "kafka": None if figure.alone else figure.kafka_median,
         "ratio": None if figure.alone else figure.ratio,
         "target": figure.metric.target,
-        "met": figure.met,
+        "met": figure.met if figure.metric.has_target else None,
         "cordwood_rounds": list(figure.ours),
         "kafka_rounds": list(figure.kafka),
     }
