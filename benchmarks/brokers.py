@@ -30,8 +30,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     # What a coordinator waits on purpose is not its speed.
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
-    # Kafka keeps what was deleted for a minute by default, and would then remove gigabytes while the other broker is
-    # measured: with rounds of ten seconds, in the same one's turn each time.
+    # Kafka keeps what was deleted for a minute by default, and would then remove gigabytes while somebody is measured:
+    # with rounds of ten seconds it may be the same one each time.
     "log.segment.delete.delay.ms": "1000",
 }
 
