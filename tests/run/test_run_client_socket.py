@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 from cordwood.broker.connection import Call, Connection, Peer
 from cordwood.ids import ConnectionId
 from cordwood.ports import FileSlice, Instant
-from cordwood.run.client_socket import BELIEVED_BYTES, LONG_BYTES, PINCHED_BYTES, ClientSocket, ReceiveBuffers
+from cordwood.run.client_socket import (
+    BELIEVED_BYTES,
+    LONG_BYTES,
+    PINCHED_BYTES,
+    SHARED_BYTES,
+    ClientSocket,
+    ReceiveBuffers,
+)
 from cordwood.run.disk import Names, RealFile
 from cordwood.run.loop import new_event_loop
 from support.raw import framed
@@ -107,6 +114,18 @@ class Server:
             if not data:
                 return total
             total += len(data)
+
+    def feed_part(self, data: bytes) -> memoryview:
+        """Feed a part of a frame, until all of it has come; the buffer that it came into."""
+
+        def done() -> bool:
+            self.turn()
+            return self.client._end == len(data)
+
+        self.feed(data)
+        eventually(done, within_s=5, what="the arrival of a part of a frame")
+        assert self.client._own is not None
+        return self.client._own
 
     def settle(self, frame_count: int) -> None:
         """Go on until this many frames have come."""
@@ -251,6 +270,32 @@ def test_an_idle_connection_holds_no_buffer(loop: asyncio.AbstractEventLoop) -> 
         server.feed(framed(b"x" * 500_000)[100_000:])
         server.settle(1)
         assert server.client._own is None
+
+
+def test_most_of_a_large_frame_stays_where_it_came(loop: asyncio.AbstractEventLoop) -> None:
+    buffers = ReceiveBuffers()
+    sent = [bytes([number]) * 500_000 for number in range(3)]
+    with Server(loop, buffers=buffers) as server, Server(loop, buffers=buffers) as other:
+        for count, frame in enumerate(sent, 1):
+            shared = buffers.shared
+            assert server.feed_part(framed(frame)[:250_000]) is shared
+            other.feed(framed(b"meanwhile"))
+            server.feed(framed(frame)[250_000:])
+            server.settle(count)
+        assert server.frames == sent
+        assert other.frames == [b"meanwhile"] * 3
+
+
+def test_frames_left_unfinished_take_no_more_than_the_spare_buffers(loop: asyncio.AbstractEventLoop) -> None:
+    buffers = ReceiveBuffers()
+    half = framed(b"x" * 200_000)[:100_000]
+    with ExitStack() as stack:
+        for _ in range(2):
+            servers = [stack.enter_context(Server(loop, buffers=buffers)) for _ in range(ReceiveBuffers.SPARES + 3)]
+            held = [len(server.feed_part(half)) for server in servers]
+            assert held == [SHARED_BYTES] * ReceiveBuffers.SPARES + [200_000] * 3
+            for server in servers:
+                server.client.close()  # so that the next round finds all spare buffers again
 
 
 LONG = framed(b"x" * 1_000_000)

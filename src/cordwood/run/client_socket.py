@@ -5,7 +5,9 @@ file slice goes from the page cache to the socket, and the road of a request has
 
 Memory: reading starts in one buffer that all sockets of a loop share, because a frame is dealt with before the next
 read. Only a frame that did not arrive whole moves to a buffer of its own, which grows with what really came, not with
-what the length prefix claims. An idle connection therefore holds no buffer.
+what the length prefix claims. An idle connection therefore holds no buffer. Of a large frame so much has often come
+that moving it would cost more than anything else done with it here: its socket then keeps the shared buffer, and the
+others go on with a spare one. There are few of those: who leaves frames unfinished can not have more than all of them.
 
 All own buffers together have a limit, ``queued.max.request.bytes``, which works as Kafka's does. Whoever begins a frame
 while there is room is let in with all of it, be it more than the room: so it can always be finished, and room comes
@@ -33,6 +35,7 @@ SHARED_BYTES: Final = 1 << 20
 BELIEVED_BYTES: Final = (
     1 << 17
 )  # a claimed length is believed up to here; beyond, the buffer doubles as bytes really arrive
+MOVED_BYTES_MAX: Final = 1 << 16  # of a frame that came in part; more stays where it is, if there is a spare buffer
 SLICE_MS: Final = 10  # so long the requests of one client are dealt with before others have their turn
 SMALL_BYTES: Final = 1024  # replies that are copied together at once
 JOINED_BYTES_MAX: Final = 1 << 16  # unsent replies that are copied together rather than sent one by one
@@ -54,10 +57,12 @@ class ReceiveBuffers:
 
     KEPT_MAX = 8
     KEPT_BYTES_MAX = 2 << 20
+    SPARES = 4
 
     def __init__(self, bytes_max: int = -1) -> None:
         """*bytes_max*: of all own buffers; 0 or less is no limit."""
         self._whole = memoryview(bytearray(SHARED_BYTES))
+        self._spares = [memoryview(bytearray(SHARED_BYTES)) for _ in range(self.SPARES)]
         self._kept: list[memoryview] = []
         self._bytes_max = bytes_max
         self._waiting: OrderedDict[ClientSocket, None] = OrderedDict()
@@ -93,8 +98,18 @@ class ReceiveBuffers:
                 return kept.pop(index)
         return memoryview(bytearray(size))
 
+    def keep_shared(self) -> memoryview | None:
+        """Let the caller have the shared buffer with what is in it, if the others can go on with a spare one."""
+        if not self._spares or len(self.shared) < SHARED_BYTES:
+            return None
+        kept, self._whole = self._whole, self._spares.pop()
+        self.shared = self._whole
+        return kept
+
     def give_back(self, buffer: memoryview) -> None:
-        if len(self._kept) < self.KEPT_MAX and len(buffer) <= self.KEPT_BYTES_MAX:
+        if len(buffer) == SHARED_BYTES and len(self._spares) < self.SPARES:
+            self._spares.append(buffer)
+        elif len(self._kept) < self.KEPT_MAX and len(buffer) <= self.KEPT_BYTES_MAX:
             self._kept.append(buffer)
 
 
@@ -251,6 +266,9 @@ class ClientSocket:
         own, left, claimed = self._own, end - start, _claimed(view, start, end)
         if self.connection.room_bytes != max(left, claimed):
             self._find_room(left, claimed)
+        if own is None and not start and MOVED_BYTES_MAX < left < claimed <= SHARED_BYTES and not self._lacks_bytes:
+            own = self._own = self._buffers.keep_shared()
+            self._end = left
         if own is None or start or left == len(own) < claimed:
             wanted = max(left, min(claimed, max(2 * left, BELIEVED_BYTES))) if not self._lacks_bytes else left
             kept = self._buffers.take(wanted)
@@ -455,7 +473,9 @@ class ClientSocket:
             self._loop.remove_writer(self._fd)
         self._unsent.clear()
         self._unsent_bytes = 0
-        self._own = None
+        if self._own is not None:
+            self._buffers.give_back(self._own)
+            self._own = None
         self._socket.close()
         if self._lacks_bytes:
             self._buffers.wait_no_more(self)
