@@ -7,7 +7,6 @@ order.
 
 import asyncio
 import logging
-import os
 import socket
 import threading
 import time
@@ -429,18 +428,3 @@ def _sync(files: Sequence[Syncable]) -> None:
 
 def _nothing() -> None:
     pass
-
-
-def open_listener(host: str, port: int, *, backlog: int) -> socket.socket:
-    """A bound, listening socket; ``OSError`` says why not."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        if os.name == "posix":
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((host, port))
-        sock.listen(backlog)
-    except BaseException:
-        sock.close()
-        raise
-    return sock

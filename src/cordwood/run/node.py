@@ -19,7 +19,8 @@ from cordwood.run.clock import now
 from cordwood.run.data_directory import DirectoryLock
 from cordwood.run.descriptors import partitions_max
 from cordwood.run.disk import RealDisk
-from cordwood.run.driver import Driver, open_listener
+from cordwood.run.driver import Driver
+from cordwood.run.listener import open_listener
 from cordwood.run.log_levels import ProcessLogLevels
 from cordwood.run.metadata import Metadata, Place, open_shared, open_standalone
 from cordwood.run.store_events import StoreEvents

@@ -1,0 +1,39 @@
+"""The socket that a listener's clients connect to."""
+
+import os
+import socket
+from contextlib import suppress
+
+
+def open_listener(host: str, port: int, *, backlog: int) -> socket.socket:
+    """A bound, listening socket; ``OSError`` says why not."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        if is_loopback(sock.getsockname()[0]):
+            _spare_pacing(sock)
+        sock.listen(backlog)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def is_loopback(address: str) -> bool:
+    return address.startswith("127.") or address == "::1"
+
+
+def _spare_pacing(sock: socket.socket) -> None:
+    """Whoever connects to a loopback address is on this machine: there is no network to be careful with.
+
+    Where the system's congestion control is BBR, it spreads what is sent over time, and the timers for that take a
+    quarter of what a consumer could read. It begins with it when a connection is made, and does not end when another
+    one is chosen later; so the listener chooses, for all that it will accept. Reno is what every Linux has and lets
+    everybody use; where there is no choice, nothing is lost.
+    """
+    if hasattr(socket, "TCP_CONGESTION"):
+        with suppress(OSError):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
