@@ -13,12 +13,16 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from . import peer
+from .payloads import payload_file
 from .processes import Processes, ToolFailedError
 
 TOOL_LIMIT_S: Final = 600.0
 ADMIN_TIMEOUT_S: Final = 60.0
 POLL_S: Final = 0.2
 BENCH_CLIENT: Final = str(Path(__file__).parent / "java" / "BenchClient.java")
+CONSUMED_RECORDS: Final = 4  # of the line that ConsumerPerformance prints
+FETCH_RATE: Final = 8
+MIB: Final = 1 << 20
 STEADY_STATE: Final = re.compile(r"steady state records sent, ([\d.]+) records/sec \(([\d.]+) MB/sec\)")
 
 OnLine = Callable[[str], None]
@@ -37,6 +41,15 @@ class ProduceLoad:
     @property
     def total_bytes(self) -> int:
         return self.records * self.record_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumeLoad:
+    """Every partition from its beginning to its end, `passes` times after `warm_ups` that do not count."""
+
+    warm_ups: int
+    passes: int
+    consumers: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +75,15 @@ class Reachable(Protocol):
 class Clients:
     """Runs tools against a broker, one at a time, and hands their output lines to `on_line`."""
 
-    def __init__(self, processes: Processes, on_line: OnLine) -> None:
+    def __init__(self, processes: Processes, directory: Path, on_line: OnLine) -> None:
         self._processes = processes
+        self._directory = directory
         self._on_line = on_line
 
     def produce(self, broker: Reachable, topic: str, load: ProduceLoad) -> float:
         """Run ProducerPerformance; return its steady rate in MB (10⁶ bytes) a second."""
-        arguments = ["--topic", topic, "--num-records", str(load.records), "--record-size", str(load.record_bytes)]
+        payloads = str(payload_file(self._directory, load.record_bytes))
+        arguments = ["--topic", topic, "--num-records", str(load.records), "--payload-file", payloads]
         arguments += ["--throughput", "-1", "--warmup-records", str(load.warm_up), "--reporting-interval", "1000"]
         arguments += ["--bootstrap-server", broker.bootstrap, "--command-property"]
         arguments += [f"acks={load.acks}", f"batch.size={load.batch_bytes}"]
@@ -78,10 +93,21 @@ class Clients:
             raise ToolFailedError("ProducerPerformance printed no steady state:\n" + "\n".join(lines[-5:]))
         return float(found[-1][1]) * load.record_bytes / 1e6
 
-    def consume(self, broker: Reachable, topic: str, *, passes: int, consumers: int) -> tuple[float, int]:
-        """Read the whole topic `passes` times; return MB a second, of all but the first, and one pass's bytes."""
-        figures = self._own("consume", broker.bootstrap, topic, str(passes), str(consumers))
-        return figures["bytes"] * (passes - 1) / 1e6 / figures["seconds"], int(figures["bytes"])
+    def consume(self, broker: Reachable, topic: str, load: ConsumeLoad) -> tuple[float, int]:
+        """Read the whole topic again and again; return MB a second of what counts, and one pass's bytes."""
+        sizes = (load.warm_ups, load.passes, load.consumers)
+        figures = self._own("consume", broker.bootstrap, topic, *map(str, sizes))
+        return figures["bytes"] * load.passes / 1e6 / figures["seconds"], int(figures["bytes"])
+
+    def consume_by_tool(self, broker: Reachable, topic: str, group: str, *, records: int) -> float:
+        """Run ConsumerPerformance; return its rate in MB (10⁶ bytes) a second, once it has its partitions."""
+        arguments = ["--topic", topic, "--group", group, "--num-records", str(records), "--hide-header"]
+        arguments += ["--bootstrap-server", broker.bootstrap]
+        fields = self._run("org.apache.kafka.tools.ConsumerPerformance", arguments)[-1].split(", ")
+        read = int(fields[CONSUMED_RECORDS])
+        if read < records:
+            raise ToolFailedError(f"ConsumerPerformance read {read:,} of {records:,} records of {broker.name}")
+        return float(fields[FETCH_RATE]) * MIB / 1e6
 
     def latency(self, broker: Reachable, topic: str, load: LatencyLoad) -> dict[str, float]:
         sizes = (load.warm_up, load.records, load.record_bytes)

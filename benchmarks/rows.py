@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from .brokers import Broker
 from .ceiling import Ceiling
-from .clients import Clients, LatencyLoad, ProduceLoad, create_topic, delete_topic, end_offsets
+from .clients import Clients, ConsumeLoad, LatencyLoad, ProduceLoad, create_topic, delete_topic, end_offsets
 from .metrics import CEILING, CPU_PER_GB, GB, P50, P99, P999, RATE, Metric
 from .page_reserve import PageReserve
 from .processes import ToolFailedError
@@ -76,29 +76,59 @@ class ConsumeRow:
     title: str
     clients: Clients
     load: ProduceLoad
-    partitions: int
-    passes: int
-    consumers: int = 2
+    reading: ConsumeLoad
+    partitions: int = PARTITIONS
     metrics: Sequence[Metric] = (RATE, CEILING, CPU_PER_GB)
 
     def prepare(self, broker: Broker) -> None:
-        create_topic(broker, self._topic, partitions=self.partitions)
-        self.clients.produce(broker, self._topic, self.load)
-        held = end_offsets(broker, self._topic, partitions=self.partitions)
-        if held != self.load.records:
-            raise ToolFailedError(f"{broker.name} holds {held:,} of {self.load.records:,} records sent")
+        _fill(self.clients, broker, self._topic, self.load, partitions=self.partitions)
 
     def measure(self, broker: Broker) -> Mapping[str, float]:
         before = broker.cpu_s()
         with Ceiling(broker.cpu_s) as ceiling:
-            rate, size = self.clients.consume(broker, self._topic, passes=self.passes, consumers=self.consumers)
+            rate, size = self.clients.consume(broker, self._topic, self.reading)
         cpu_s = broker.cpu_s() - before
         if size != self.load.total_bytes:
             raise ToolFailedError(f"{broker.name}: {size:,} bytes read where {self.load.total_bytes:,} were written")
         return {
             RATE.key: rate,
             CEILING.key: ceiling.of(rate),
-            CPU_PER_GB.key: cpu_s * GB / (size * self.passes),
+            CPU_PER_GB.key: cpu_s * GB / (size * (self.reading.warm_ups + self.reading.passes)),
+        }
+
+    def finish(self, broker: Broker) -> None:
+        delete_topic(broker, self._topic)
+
+    @property
+    def _topic(self) -> str:
+        return f"bench-{self.key}"
+
+
+@dataclass(slots=True)
+class ConsumeToolRow:
+    """Kafka's own tool for it, alone in a group: a new group each time, so that it begins at the beginning."""
+
+    key: str
+    title: str
+    clients: Clients
+    load: ProduceLoad
+    metrics: Sequence[Metric] = (RATE, CEILING, CPU_PER_GB)
+    _groups: int = field(default=0)
+
+    def prepare(self, broker: Broker) -> None:
+        _fill(self.clients, broker, self._topic, self.load, partitions=PARTITIONS)
+
+    def measure(self, broker: Broker) -> Mapping[str, float]:
+        self._groups += 1
+        group = f"bench-{self._groups}"
+        before = broker.cpu_s()
+        with Ceiling(broker.cpu_s) as ceiling:
+            rate = self.clients.consume_by_tool(broker, self._topic, group, records=self.load.records)
+        cpu_s = broker.cpu_s() - before
+        return {
+            RATE.key: rate,
+            CEILING.key: ceiling.of(rate),
+            CPU_PER_GB.key: cpu_s * GB / self.load.total_bytes,
         }
 
     def finish(self, broker: Broker) -> None:
@@ -162,13 +192,15 @@ def _consume_rows(clients: Clients, scale: Scale) -> list[Row]:
     small = _small(scale.consume_records, batch_bytes=64 * 1024, acks="all")
     large = _large(scale.consume_records // 5)
     many = _large(scale.partition_records)
-    passes = scale.consume_passes
+    by_two = ConsumeLoad(scale.consume_warm_ups, scale.consume_passes, consumers=2)
+    by_one = ConsumeLoad(scale.consume_warm_ups, scale.consume_passes, consumers=1)
     return [
-        ConsumeRow("consume", "consume 100 B, 2 consumers", clients, small, PARTITIONS, passes),
-        ConsumeRow("consume-1k", "consume 1 KB, 2 consumers", clients, large, PARTITIONS, passes),
-        ConsumeRow(
-            "partitions", "consume 1 KB from 1,000 partitions", clients, many, MANY_PARTITIONS, passes, consumers=1
+        ConsumeRow("consume", "consume 100 B, 2 consumers", clients, small, by_two),
+        ConsumeRow("consume-1k", "consume 1 KB, 2 consumers", clients, large, by_two),
+        ConsumeToolRow(
+            "consume-tool", "ConsumerPerformance, 1 KB, in a group", clients, _large(scale.consume_tool_records)
         ),
+        ConsumeRow("partitions", "consume 1 KB from 1,000 partitions", clients, many, by_one, MANY_PARTITIONS),
     ]
 
 
@@ -181,6 +213,15 @@ def _latency_rows(clients: Clients, scale: Scale) -> list[Row]:
         LatencyRow("latency-parked", "end to end, long poll", clients, parked, 1),
         LatencyRow("latency-partitions", "end to end, 1,000 partitions", clients, few, MANY_PARTITIONS, (P50, P99)),
     ]
+
+
+def _fill(clients: Clients, broker: Broker, topic: str, load: ProduceLoad, *, partitions: int) -> None:
+    """Make a topic to read from, and see that all of it is there."""
+    create_topic(broker, topic, partitions=partitions)
+    clients.produce(broker, topic, load)
+    held = end_offsets(broker, topic, partitions=partitions)
+    if held != load.records:
+        raise ToolFailedError(f"{broker.name} holds {held:,} of {load.records:,} records sent")
 
 
 def _small(records: int, *, batch_bytes: int, acks: str) -> ProduceLoad:

@@ -44,7 +44,7 @@ class Run:
         self._rounds = rounds
         self._only = self._scale.rows if only is None else only
         self._progress = Progress(steps=self._count_steps())
-        self._clients = Clients(processes, self._progress.detail)
+        self._clients = Clients(processes, directory, self._progress.detail)
         self._spark = Spark(directory)
         self._figures: list[Figure] = []
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 ROW_KEYS: Final = (
-    *("start", "produce-8k", "produce-64k", "produce-1k", "consume", "consume-1k", "partitions"),
+    *("start", "produce-8k", "produce-64k", "produce-1k", "consume", "consume-1k", "consume-tool", "partitions"),
     *("latency", "latency-parked", "latency-partitions", "connections"),
     *("groups-classic-2", "groups-classic-50", "groups-classic-500"),
     *("groups-consumer-2", "groups-consumer-50", "groups-consumer-500", "groups-commit", "groups-load"),
@@ -13,7 +13,7 @@ ROW_KEYS: Final = (
     *("cluster-produce", "cluster-failover", "cluster-restart", "cluster-5000"),
 )
 LEFT_OUT_WHEN_QUICK: Final = (
-    *("consume-1k", "partitions", "latency-parked", "latency-partitions"),
+    *("consume-1k", "consume-tool", "partitions", "latency-parked", "latency-partitions"),
     *("groups-classic-50", "groups-consumer-2", "groups-consumer-500"),
 )
 
@@ -25,7 +25,10 @@ class Scale:
     produce_small_records: int
     produce_large_records: int
     consume_records: int
+    consume_warm_ups: int
+    """Passes over a topic that do not count: Java compiles for that long."""
     consume_passes: int
+    consume_tool_records: int
     latency_warm_up: int
     latency_records: int
     partition_records: int
@@ -50,9 +53,11 @@ FULL: Final = Scale(
     rows=ROW_KEYS,
     unmeasured_rounds=1,
     produce_small_records=5_000_000,
-    produce_large_records=1_500_000,
+    produce_large_records=3_000_000,
     consume_records=5_000_000,
-    consume_passes=4,
+    consume_warm_ups=4,
+    consume_passes=6,
+    consume_tool_records=4_000_000,
     latency_warm_up=3_000,
     latency_records=10_000,
     partition_records=500_000,
@@ -76,7 +81,9 @@ QUICK: Final = Scale(
     produce_small_records=1_500_000,
     produce_large_records=300_000,
     consume_records=1_000_000,
-    consume_passes=4,
+    consume_warm_ups=1,
+    consume_passes=3,
+    consume_tool_records=1_000_000,
     latency_warm_up=500,
     latency_records=2_000,
     partition_records=100_000,

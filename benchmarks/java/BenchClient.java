@@ -23,10 +23,10 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 /**
  * The two measurements that no stock tool makes well enough, with Kafka's own Java client. One JSON line each.
  *
- * consume BOOTSTRAP TOPIC PASSES CONSUMERS: reads every partition of the topic, by assignment, from its beginning to its
- * end, PASSES times, the partitions shared among CONSUMERS consumers; the first pass warms the client up, the seconds are
- * those of the others, the bytes those of one. (ConsumerPerformance needs groups; ConsoleConsumer reads one partition and
- * its time holds the start of a JVM.)
+ * consume BOOTSTRAP TOPIC WARM_UPS PASSES CONSUMERS: reads every partition of the topic, by assignment, from its beginning
+ * to its end, the partitions shared among CONSUMERS consumers; WARM_UPS times for Java to compile it, then PASSES times:
+ * the seconds are those of the latter, the bytes those of one. (ConsumerPerformance and ConsoleConsumer go through a topic
+ * once, while Java still compiles.)
  *
  * latency BOOTSTRAP TOPIC WARMUP COUNT SIZE ACKS FETCH_WAIT_MS: sends a record, waits for the acknowledgement, polls
  * until the record arrives, and so on. (EndToEndLatency does the same but rounds its percentiles to milliseconds.)
@@ -37,14 +37,17 @@ public final class BenchClient {
 
     public static void main(String[] args) throws Exception {
         switch (args[0]) {
-            case "consume" -> consume(args[1], args[2], Integer.parseInt(args[3]), Integer.parseInt(args[4]));
+            case "consume" -> consume(args[1], args[2], Integer.parseInt(args[3]), Integer.parseInt(args[4]),
+                Integer.parseInt(args[5]));
             case "latency" -> latency(args[1], args[2], Integer.parseInt(args[3]), Integer.parseInt(args[4]),
                 Integer.parseInt(args[5]), args[6], args[7]);
             default -> throw new IllegalArgumentException(args[0]);
         }
     }
 
-    private static void consume(String bootstrap, String topic, int passes, int consumers) throws Exception {
+    private static void consume(String bootstrap, String topic, int warmUps, int counted, int consumers)
+            throws Exception {
+        int passes = warmUps + counted;
         ExecutorService threads = Executors.newFixedThreadPool(consumers);
         CyclicBarrier together = new CyclicBarrier(consumers + 1);
         List<Future<Long>> sizes = new ArrayList<>();
@@ -57,7 +60,7 @@ public final class BenchClient {
             together.await(PATIENCE_S, TimeUnit.SECONDS);
             long begin = System.nanoTime();
             together.await(PATIENCE_S, TimeUnit.SECONDS);
-            seconds += pass == 0 ? 0 : (System.nanoTime() - begin) / 1e9;
+            seconds += pass < warmUps ? 0 : (System.nanoTime() - begin) / 1e9;
         }
         long bytes = 0;
         for (Future<Long> size : sizes) {

@@ -129,6 +129,12 @@ class Index:
         number = self._count_at_most(value, column)
         return self.entry(number - 1) if number else None
 
+    def around(self, value: int) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
+        """The last entry whose first number is at most *value*, and the one after it."""
+        number = self._count_at_most(value, 0)
+        after = self.entry(number) if number < len(self) else None
+        return self.entry(number - 1) if number else None, after
+
     def truncate_before(self, value: int, *, column: int = 0) -> None:
         """Drop every entry whose number in *column* is *value* or more."""
         self._newest = None

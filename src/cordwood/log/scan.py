@@ -30,6 +30,14 @@ def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHea
         position += header.size
 
 
+def header_of(file: File, position: int, end: int) -> BatchHeader:
+    """The header of the batch at *position*, all of which lies before *end*."""
+    header = header_at(file.read(position, HEADER_SIZE))
+    if header.size > end - position:
+        raise CorruptData(f"the batch at {position} goes on past {end}")
+    return header
+
+
 def whole_batches(
     file: File, position: int, end: int, *, chunk_bytes: int = _BATCHES_CHUNK
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:

@@ -19,7 +19,7 @@ from cordwood.record.batch import BatchHeader
 from .checkpoint import WrittenFile
 from .index import OFFSET_ENTRY, TIME_ENTRY, Index, offset_index, time_index
 from .names import DELETED, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, file_name
-from .scan import headers
+from .scan import header_of, headers
 
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 _RECENT: Final = 128
@@ -47,6 +47,7 @@ class Segment:
         "_indexes_loaded",
         "_largest_timestamp",
         "_largest_timestamp_offset",
+        "_log_path",
         "_offsets",
         "_recent_floor",
         "_recent_last_offsets",
@@ -69,6 +70,7 @@ class Segment:
         self.base_offset = base_offset
         self._index_interval_bytes = index_interval_bytes
         self._file: File | None = None
+        self._log_path = self.path(LOG)
         self._offsets: Index = offset_index(disk, self.path(OFFSET_INDEX))
         self._times: Index = time_index(disk, self.path(TIME_INDEX))
         self._indexes_loaded = True
@@ -125,7 +127,7 @@ class Segment:
     @property
     def reader(self) -> File:
         """The log file to read from. Of complete segments, the disk keeps those open that were read last."""
-        return self._file if self._file is not None else self._disk.reader(self.path(LOG))
+        return self._file if self._file is not None else self._disk.reader(self._log_path)
 
     @property
     def largest_timestamp(self) -> int:
@@ -199,9 +201,7 @@ class Segment:
             return self._locate_on_disk(offset)
 
     def header_at(self, position: int) -> BatchHeader:
-        for _, header in headers(self.reader, position, self.size):
-            return header
-        raise CorruptData(f"{self.path(LOG)}: there is no batch at {position}")
+        return header_of(self.reader, position, self.size)
 
     def end_offset(self) -> int:
         """The offset after the last batch, found by its index and a short walk. For a segment that was just opened."""
@@ -351,7 +351,7 @@ class Segment:
         self.release_file()
         for suffix, index in ((OFFSET_INDEX, self._offsets), (TIME_INDEX, self._times)):
             index.moved_to(self._rename(suffix, ending))
-        self._rename(LOG, ending)
+        self._log_path = self._rename(LOG, ending)
         self._ending = ending
 
     def _rename(self, suffix: str, ending: str) -> str:
@@ -408,11 +408,18 @@ class Segment:
 
     def _locate_on_disk(self, offset: int) -> Located | None:
         self._load_indexes()
-        entry = self._offsets.last_at_most(offset - self.base_offset)
-        for position, header in headers(self.reader, entry[1] if entry else 0, self.size):
-            self._check_entry(entry, position, header)
+        entry, after = self._offsets.around(offset - self.base_offset)
+        position = entry[1] if entry else 0
+        # Batches larger than the interval have an entry each: the next one is most likely of the batch looked for.
+        if after is not None and after[1] - position > 2 * self._index_interval_bytes:
+            header = self.header_at(after[1])
+            self._check_entry(after, after[1], header)
+            if header.base_offset <= offset:
+                return Located(after[1], header.size)
+        for at, header in headers(self.reader, position, self.size):
+            self._check_entry(entry, at, header)
             if header.last_offset >= offset:
-                return Located(position, header.size)
+                return Located(at, header.size)
         return None
 
     def _check_entry(self, entry: tuple[int, int] | None, position: int, header: BatchHeader) -> None:
