@@ -129,6 +129,11 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyMethodDef crc_functions[] = {
+    {"crc32c", crc32c_of, METH_O, "crc32c(data) -> the CRC-32C of its bytes"},
+    {NULL, NULL, 0, NULL},
+};
+
 /* What is remembered here is the whole process's, and objects belong to one interpreter: others have the generated
  * functions, as if this module were not there. */
 static int fill(PyObject *module)
@@ -141,7 +146,7 @@ static int fill(PyObject *module)
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (PyModule_AddType(module, types[i]) < 0)
             return -1;
-    return 0;
+    return set_up_crc() ? PyModule_AddFunctions(module, crc_functions) : 0;
 }
 
 static PyModuleDef_Slot slots[] = {

@@ -77,6 +77,10 @@ int is_set_up(void);
 PyObject *uuid_of(const uint8_t *raw);
 int bytes_of_uuid(PyObject *uuid, uint8_t *raw);
 
+/* crc.c: crc32c(data) -> int, if set_up_crc says that this processor is one for it */
+int set_up_crc(void);
+PyObject *crc32c_of(PyObject *module, PyObject *data);
+
 /* decode.c: decode(view, pos) -> (message, the position after it) */
 PyObject *decode(PyObject *callable, PyObject *const *args, size_t nargs, PyObject *names);
 PyObject *read_head(PyObject *module, PyObject *const *args, Py_ssize_t nargs);

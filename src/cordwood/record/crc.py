@@ -1,7 +1,8 @@
-"""The checksum of record batches, by the ``crc32c`` package's extension module.
+"""The checksum of record batches: the ``crc32c`` package's, or our own (``native/crc.c``).
 
-The package itself, as it is imported, has its version looked up among all that is installed. That takes longer than any
-other import of a broker, or of a Spark task, so the extension is loaded without it.
+Ours is there in the compiled build, on processors where it is the faster one. Of the package the extension alone is
+loaded: as it is imported, its version is looked up among all that is installed, and that takes longer than any other
+import of a broker, or of a Spark task.
 """
 
 from collections.abc import Callable
@@ -25,4 +26,9 @@ def _extension() -> ModuleType:
     return module
 
 
-crc32c: Final = cast(Callable[[Buffer], int], _extension().crc32c)
+try:
+    from cordwood.wire._native import crc32c as _crc32c
+except ImportError:
+    _crc32c = _extension().crc32c
+
+crc32c: Final = cast(Callable[[Buffer], int], _crc32c)

@@ -2,7 +2,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar, overload
 from uuid import UUID
 
-from cordwood.ports import Chunk
+from cordwood.ports import Buffer, Chunk
 
 from .layout import Layout
 
@@ -10,6 +10,7 @@ _M = TypeVar("_M")
 
 def set_up(make_uuid: Callable[[bytes], UUID], file_slice: type, chunk_bytes_min: int, /) -> None: ...
 def read_head(frame: memoryview, flexible_from: dict[int, int], /) -> tuple[int, int, int, str | None, int] | None: ...
+def crc32c(data: Buffer, /) -> int: ...  # only on processors where it is the faster one
 
 class Decoder(Generic[_M]):
     def __init__(
