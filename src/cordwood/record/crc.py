@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
-from typing import Final, cast
+from typing import Final
 
 from cordwood.ports import Buffer
 
@@ -31,4 +31,4 @@ try:
 except ImportError:
     _crc32c = _extension().crc32c
 
-crc32c: Final = cast(Callable[[Buffer], int], _crc32c)
+crc32c: Final[Callable[[Buffer], int]] = _crc32c
