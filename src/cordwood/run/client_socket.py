@@ -82,7 +82,11 @@ class ReceiveBuffers:
         while self._waiting and self.has_room:
             client, _ = self._waiting.popitem(last=False)
             self.reserved_bytes += client.let_in()
-        self.shared = self._whole if self.has_room else self._whole[:PINCHED_BYTES]
+        self._share(self._whole)
+
+    def _share(self, whole: memoryview) -> None:
+        self._whole = whole
+        self.shared = whole if self.has_room else whole[:PINCHED_BYTES]
 
     def wait(self, client: "ClientSocket") -> None:
         """It is let in when those before it are, and there is room."""
@@ -98,17 +102,17 @@ class ReceiveBuffers:
                 return kept.pop(index)
         return memoryview(bytearray(size))
 
-    def keep_shared(self) -> memoryview | None:
-        """Let the caller have the shared buffer with what is in it, if the others can go on with a spare one."""
-        if not self._spares or len(self.shared) < SHARED_BYTES:
-            return None
-        kept, self._whole = self._whole, self._spares.pop()
-        self.shared = self._whole
-        return kept
+    def keep(self, shared: memoryview) -> bool:
+        """May the caller have the buffer that it has read into? If it still is the shared one and there is a spare."""
+        if shared is not self._whole or not self._spares:
+            return False
+        self._share(self._spares.pop())
+        return True
 
     def give_back(self, buffer: memoryview) -> None:
         if len(buffer) == SHARED_BYTES and len(self._spares) < self.SPARES:
-            self._spares.append(buffer)
+            self._spares.append(self._whole)
+            self._share(buffer)  # what was used last is still in the processor's cache
         elif len(self._kept) < self.KEPT_MAX and len(buffer) <= self.KEPT_BYTES_MAX:
             self._kept.append(buffer)
 
@@ -266,8 +270,9 @@ class ClientSocket:
         own, left, claimed = self._own, end - start, _claimed(view, start, end)
         if self.connection.room_bytes != max(left, claimed):
             self._find_room(left, claimed)
-        if own is None and not start and MOVED_BYTES_MAX < left < claimed <= SHARED_BYTES and not self._lacks_bytes:
-            own = self._own = self._buffers.keep_shared()
+        fits = MOVED_BYTES_MAX < left < claimed <= SHARED_BYTES and not start and not self._lacks_bytes
+        if own is None and fits and self._buffers.keep(view):
+            own = self._own = view
             self._end = left
         if own is None or start or left == len(own) < claimed:
             wanted = max(left, min(claimed, max(2 * left, BELIEVED_BYTES))) if not self._lacks_bytes else left
