@@ -34,7 +34,7 @@ COMPILED = """
     log/epochs log/index log/log log/produced log/producers log/replay log/scan log/segment
     partition/follower partition/partition partition/truncation
     record/batch
-    run/client_socket run/clock run/disk run/lease run/peer_link run/requests
+    run/client_socket run/clock run/disk run/lease run/peer_link run/receive_buffers run/requests
     wire/client_frame wire/envelope wire/frame wire/runtime
 """
 

@@ -16,16 +16,10 @@ from hypothesis import strategies as st
 from cordwood.broker.connection import Call, Connection, Peer
 from cordwood.ids import ConnectionId
 from cordwood.ports import FileSlice, Instant
-from cordwood.run.client_socket import (
-    BELIEVED_BYTES,
-    LONG_BYTES,
-    PINCHED_BYTES,
-    SHARED_BYTES,
-    ClientSocket,
-    ReceiveBuffers,
-)
+from cordwood.run.client_socket import BELIEVED_BYTES, LONG_BYTES, ClientSocket
 from cordwood.run.disk import Names, RealFile
 from cordwood.run.loop import new_event_loop
+from cordwood.run.receive_buffers import PINCHED_BYTES, SHARED_BYTES, ReceiveBuffers
 from support.raw import framed
 from support.waiting import eventually
 

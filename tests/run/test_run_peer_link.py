@@ -7,9 +7,9 @@ from contextlib import closing, suppress
 
 from cordwood.ids import LinkId
 from cordwood.ports import Instant, LinkLoss
-from cordwood.run.client_socket import ReceiveBuffers
 from cordwood.run.loop import new_event_loop
 from cordwood.run.peer_link import PeerLink
+from cordwood.run.receive_buffers import ReceiveBuffers
 
 LINK = LinkId(7)
 

@@ -34,11 +34,12 @@ from cordwood.effects import (
 from cordwood.errors import CorruptData, StorageError, StoreConflict
 from cordwood.ids import ConnectionId, LinkId
 from cordwood.ports import Disk, LinkLoss, MetadataChange, MetadataStore, Node, SessionState, Syncable
-from cordwood.run.client_socket import ClientSocket, ReceiveBuffers
+from cordwood.run.client_socket import ClientSocket
 from cordwood.run.clock import now
 from cordwood.run.descriptors import descriptors
 from cordwood.run.lease import Lease
 from cordwood.run.peer_link import PeerLink
+from cordwood.run.receive_buffers import ReceiveBuffers
 from cordwood.run.requests import Requests
 
 ACCEPTS_MAX = 64  # at one go: a storm of new connections must not keep the old ones waiting

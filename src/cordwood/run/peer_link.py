@@ -9,7 +9,8 @@ from typing import Final
 from cordwood.broker.connection import Connection, Peer
 from cordwood.ids import ConnectionId, LinkId
 from cordwood.ports import Chunk, Instant, LinkLoss
-from cordwood.run.client_socket import ClientSocket, ReceiveBuffers
+from cordwood.run.client_socket import ClientSocket
+from cordwood.run.receive_buffers import ReceiveBuffers
 
 FRAME_BYTES_MAX: Final = (1 << 31) - 1
 NO_CONNECTION: Final = ConnectionId(0)
