@@ -13,6 +13,11 @@ from typing import Final
 
 from cordwood.ports import Buffer
 
+try:
+    import cordwood.wire._native as native
+except ImportError:  # the sources as they are, see setup.py
+    native = None  # type: ignore[assignment]
+
 
 def _extension() -> ModuleType:
     package = find_spec("crc32c")
@@ -26,9 +31,4 @@ def _extension() -> ModuleType:
     return module
 
 
-try:
-    from cordwood.wire._native import crc32c as _crc32c
-except ImportError:
-    _crc32c = _extension().crc32c
-
-crc32c: Final[Callable[[Buffer], int]] = _crc32c
+crc32c: Final[Callable[[Buffer], int]] = getattr(native, "crc32c", None) or _extension().crc32c
