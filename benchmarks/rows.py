@@ -4,8 +4,9 @@ A row is prepared once for each broker, measured many times, and finished. Every
 topic of its own, so that no round meets the log of an earlier one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol
 
 from .brokers import Broker
@@ -52,17 +53,10 @@ class ProduceRow:
         topic = f"bench-{self.key}-{self._topics}"
         create_topic(broker, topic, partitions=PARTITIONS)
         with PageReserve(round(self.load.total_bytes * STORED_PER_BYTE), broker.written_bytes):
-            before = broker.cpu_s()
-            with Ceiling(broker.cpu_s) as ceiling:
-                rate = self.clients.produce(broker, topic, self.load)
-            cpu_s = broker.cpu_s() - before
+            seen = _watched(broker, self.load.total_bytes, partial(self.clients.produce, broker, topic, self.load))
         delete_topic(broker, topic)
         broker.wait_until_gone(topic)
-        return {
-            RATE.key: rate,
-            CEILING.key: ceiling.of(rate),
-            CPU_PER_GB.key: cpu_s * GB / self.load.total_bytes,
-        }
+        return seen
 
     def finish(self, broker: Broker) -> None:
         """Nothing is left."""
@@ -84,17 +78,14 @@ class ConsumeRow:
         _fill(self.clients, broker, self._topic, self.load, partitions=self.partitions)
 
     def measure(self, broker: Broker) -> Mapping[str, float]:
-        before = broker.cpu_s()
-        with Ceiling(broker.cpu_s) as ceiling:
-            rate, size = self.clients.consume(broker, self._topic, self.reading)
-        cpu_s = broker.cpu_s() - before
+        passes = self.reading.warm_ups + self.reading.passes
+        return _watched(broker, self.load.total_bytes * passes, partial(self._read, broker))
+
+    def _read(self, broker: Broker) -> float:
+        rate, size = self.clients.consume(broker, self._topic, self.reading)
         if size != self.load.total_bytes:
             raise ToolFailedError(f"{broker.name}: {size:,} bytes read where {self.load.total_bytes:,} were written")
-        return {
-            RATE.key: rate,
-            CEILING.key: ceiling.of(rate),
-            CPU_PER_GB.key: cpu_s * GB / (size * (self.reading.warm_ups + self.reading.passes)),
-        }
+        return rate
 
     def finish(self, broker: Broker) -> None:
         delete_topic(broker, self._topic)
@@ -120,16 +111,9 @@ class ConsumeToolRow:
 
     def measure(self, broker: Broker) -> Mapping[str, float]:
         self._groups += 1
-        group = f"bench-{self._groups}"
-        before = broker.cpu_s()
-        with Ceiling(broker.cpu_s) as ceiling:
-            rate = self.clients.consume_by_tool(broker, self._topic, group, records=self.load.records)
-        cpu_s = broker.cpu_s() - before
-        return {
-            RATE.key: rate,
-            CEILING.key: ceiling.of(rate),
-            CPU_PER_GB.key: cpu_s * GB / self.load.total_bytes,
-        }
+        group, records = f"bench-{self._groups}", self.load.records
+        read = partial(self.clients.consume_by_tool, broker, self._topic, group, records=records)
+        return _watched(broker, self.load.total_bytes, read)
 
     def finish(self, broker: Broker) -> None:
         delete_topic(broker, self._topic)
@@ -213,6 +197,15 @@ def _latency_rows(clients: Clients, scale: Scale) -> list[Row]:
         LatencyRow("latency-parked", "end to end, long poll", clients, parked, 1),
         LatencyRow("latency-partitions", "end to end, 1,000 partitions", clients, few, MANY_PARTITIONS, (P50, P99)),
     ]
+
+
+def _watched(broker: Broker, total_bytes: int, load: Callable[[], float]) -> Mapping[str, float]:
+    """The rate of a load that moves so many bytes, what it could be at most, and what it costs the broker."""
+    before = broker.cpu_s()
+    with Ceiling(broker.cpu_s) as ceiling:
+        rate = load()
+    cpu_s = broker.cpu_s() - before
+    return {RATE.key: rate, CEILING.key: ceiling.of(rate), CPU_PER_GB.key: cpu_s * GB / total_bytes}
 
 
 def _fill(clients: Clients, broker: Broker, topic: str, load: ProduceLoad, *, partitions: int) -> None:
