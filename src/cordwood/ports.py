@@ -49,13 +49,18 @@ class File(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
 class FileSlice:
-    """Part of a file that a response sends and nobody reads."""
+    """Part of a file that a response sends and nobody reads.
 
-    file: File
-    position: int
-    length: int
+    By hand, not a dataclass: what that writes is interpreted even where this module is compiled.
+    """
+
+    __slots__ = ("file", "length", "position")
+
+    def __init__(self, file: File, position: int, length: int) -> None:
+        self.file: Final = file
+        self.position: Final = position
+        self.length: Final = length
 
     def __len__(self) -> int:
         return self.length

@@ -8,6 +8,7 @@ from broker.harness import Harness, batch, codes, fetch, produce, produced, read
 from cordwood.broker.handlers.fetch import PARKED_PER_CONNECTION_MAX
 from cordwood.errors import Error
 from cordwood.ids import NodeId, TopicName
+from cordwood.log.log import LARGE_BATCH_BYTES
 from cordwood.record.batch import Codec
 from cordwood.record.build import Record, build
 from cordwood.wire.messages import (
@@ -418,6 +419,44 @@ def test_a_minimum_beyond_the_maximum_counts_as_the_maximum() -> None:
     client.send(fetch(("t", 0, 0), max_wait_ms=500, min_bytes=1 << 30, max_bytes=SIZE), 12)
     harness.append("t", b"0123456789")
     assert read(client.take(FetchResponse)) == {("t", 0): [b"0123456789"]}
+
+
+def test_nobody_waits_for_the_part_of_a_batch_that_is_left_out() -> None:
+    harness = Harness()
+    harness.topic("t")
+    for _ in range(3):
+        harness.append("t", bytes(LARGE_BATCH_BYTES))
+    size = len(batch(bytes(LARGE_BATCH_BYTES)))
+    wanted = fetch(("t", 0, 0), max_wait_ms=500, min_bytes=2 * size - 1)
+    wanted.topics[0].partitions[0].partition_max_bytes = 2 * size - 1
+    answer = only(harness.connect().ask(wanted, 12, FetchResponse))
+    assert answer.records is not None
+    assert len(answer.records) == size
+
+
+def test_nobody_waits_at_the_end_of_a_segment_when_there_is_more_in_the_next() -> None:
+    harness = Harness()
+    harness.topic("t", segment_bytes=1 << 20)
+    for _ in range(3):
+        harness.append("t", bytes(400_000))
+    assert len(harness.partition("t").log.segments) == 2
+    wanted = fetch(("t", 0, 0), max_wait_ms=500, min_bytes=1_000_000)
+    wanted.topics[0].partitions[0].partition_max_bytes = 1_000_000
+    answer = only(harness.connect().ask(wanted, 12, FetchResponse))
+    assert values_of(answer.records) == 2 * [bytes(400_000)]
+
+
+def test_what_is_left_out_leaves_room_for_other_partitions() -> None:
+    harness = Harness()
+    harness.topic("t", partitions=2, segment_bytes=1 << 20)
+    for _ in range(3):
+        harness.append("t", bytes(400_000))
+    harness.append("t", b"of the other", partition=1)
+    wanted = fetch(("t", 0, 1), ("t", 1, 0), max_bytes=1_000_000)
+    assert read(harness.connect().ask(wanted, 12, FetchResponse)) == {
+        ("t", 0): [bytes(400_000)],
+        ("t", 1): [b"of the other"],
+    }
 
 
 def test_waiting_costs_nothing_but_one_timer() -> None:

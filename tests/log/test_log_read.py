@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import CorruptData, Error
+from cordwood.log.log import LARGE_BATCH_BYTES
 from cordwood.ports import FileSlice
 from cordwood.record.batch import batches, header_at
 from cordwood.record.build import Record, build
@@ -67,6 +68,87 @@ def test_max_bytes_may_cut_the_last_batch_but_not_the_first(bench: Bench) -> Non
     piece = bench.log.read(0, size, up_to_offset=120, first_whole=False)
     assert piece is not None
     assert piece.length == size
+
+
+LARGE = bytes(LARGE_BATCH_BYTES)
+
+
+def large(*, reopened: bool) -> Bench:
+    """300 large batches of 2 records in two segments, the last of them remembered unless it was *reopened*."""
+    bench = Bench(TopicConfig(segment_bytes=150 * 2 * len(LARGE) + 50_000))
+    for _ in range(300):
+        bench.append(2, value=LARGE)
+    assert len(bench.log.segments) == 2
+    if reopened:
+        bench.restart()
+    return bench
+
+
+@pytest.mark.parametrize("reopened", [False, True])
+@pytest.mark.parametrize("reads_on", [True, False])
+def test_large_batches_come_whole_however_they_are_read(reopened: bool, reads_on: bool) -> None:
+    bench = large(reopened=reopened)
+    size, second = bench.headers()[0].size, bench.log.segments[1].base_offset
+    offset = 0 if reads_on else 598
+    while 0 <= offset < 600:
+        piece = bench.log.read_piece(offset, 3 * size + 100, up_to_offset=600, first_whole=True)
+        assert piece is not None
+        found = [header.base_offset for _, header in batches(memoryview(piece.records.read()))]
+        end_of_segment = second if offset < second else 600
+        assert found == list(range(offset, min(offset + 6, end_of_segment), 2))
+        assert piece.records.length == size * len(found)
+        assert piece.available == min(3 * size + 100, (600 - offset) // 2 * size)
+        offset += 2 * len(found) if reads_on else -2
+    bench.log.check()
+
+
+def test_a_large_batch_that_does_not_fit_is_left_out_but_never_the_first() -> None:
+    bench = large(reopened=True)
+    size = bench.headers()[0].size
+    for max_bytes in (1, size, 2 * size - 1):
+        piece = bench.log.read(20, max_bytes, up_to_offset=600)
+        assert piece is not None
+        assert piece.length == size
+    assert bench.log.read(20, size - 1, up_to_offset=600, first_whole=False) is None
+
+
+def test_who_reads_on_costs_one_look_at_a_header() -> None:
+    bench = large(reopened=True)
+    size, segment = bench.headers()[0].size, bench.log.segments[0]
+    bench.log.read(0, 4 * size + 1, up_to_offset=600)
+    file = segment._file = CountingFile(bench.disk, bench.disk._files[segment.path(".log")])
+    for number, offset in enumerate(range(8, 280, 8)):
+        piece = bench.log.read(offset, 4 * size + 1, up_to_offset=600)
+        assert piece is not None
+        assert piece.position == offset // 2 * size
+        assert file.count == number + 1
+
+
+@pytest.mark.parametrize("offset", [0, 7, 9, 10, 250])
+def test_who_does_not_read_on_where_a_slice_ended_gets_what_is_asked_for(offset: int) -> None:
+    bench = large(reopened=True)
+    size = bench.headers()[0].size
+    bench.log.read(4, 2 * size + 1, up_to_offset=600)  # ends at offset 8
+    assert first_header(bench.log.read(offset, 1, up_to_offset=600))[0] == offset - offset % 2
+
+
+def test_where_a_slice_ended_is_forgotten_when_the_log_is_cut_there() -> None:
+    bench = large(reopened=True)
+    size = bench.headers()[0].size
+    bench.log.read(0, 4 * size + 1, up_to_offset=600)
+    bench.log.truncate(6, bench.now)
+    for _ in range(300):
+        bench.append(value=b"short")
+    assert first_header(bench.log.read(8, 1, up_to_offset=306)) == (8, 8)
+
+
+def test_an_index_that_is_gone_does_not_keep_readers_from_the_log() -> None:
+    bench = large(reopened=True)
+    size, segment = bench.headers()[0].size, bench.log.segments[0]
+    bench.log.read(0, 1, up_to_offset=600)
+    bench.disk.replace(segment.path(".index"), b"")
+    for offset in range(0, 300, 2):
+        assert first_header(bench.log.read(offset, 2 * size + 1, up_to_offset=600))[0] == offset
 
 
 def test_nothing_is_read_at_or_past_the_limit(bench: Bench) -> None:

@@ -477,3 +477,31 @@ def test_the_header_of_a_long_answer_leaves_before_its_file(
         server.client.send([b"header", FileSlice(file, 0, size)])
     file.close()
     assert seen[0] == (len(b"header") if is_told_early else 0)
+
+
+@pytest.mark.skipif(not hasattr(socket, "MSG_MORE"), reason="elsewhere nothing waits for what comes next")
+def test_what_stands_between_two_files_waits_for_the_second(loop: asyncio.AbstractEventLoop, tmp_path: Path) -> None:
+    (tmp_path / "segment").write_bytes(bytes(LONG_BYTES))
+    file = RealFile(str(tmp_path / "segment"), create=False, names=Names(str(tmp_path)))
+    records = FileSlice(file, 0, LONG_BYTES)
+    seen: dict[bytes, int] = {}
+    with Server(loop) as server:
+        send = server.client._send
+
+        def watched(data: bytes, flags: int = 0) -> int:
+            seen[bytes(data)] = flags
+            return send(data, flags)
+
+        server.client._send = watched  # type: ignore[assignment]
+        server.client.send([b"header", records, b"between", records, b"tail"])
+        total = 0
+
+        def all_came() -> bool:
+            nonlocal total
+            server.turn()
+            total += server.drain()
+            return total == 2 * LONG_BYTES + len(b"headerbetweentail")
+
+        eventually(all_came, within_s=5, what="the whole answer")
+    file.close()
+    assert seen == {b"header": 0, b"between": socket.MSG_MORE, b"tail": 0}

@@ -271,7 +271,8 @@ def test_records_that_go_while_they_are_measured_are_held_until_they_are_written
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file = SimDisk(Random(1)).open("f", create=True)
-    partition = FetchResponsePartition(records=FileSlice(file, 0, 7))
+    records = FileSlice(file, 0, 7)
+    partition = FetchResponsePartition(records=records)
 
     def length(_: FileSlice) -> int:
         partition.records = None
@@ -279,7 +280,7 @@ def test_records_that_go_while_they_are_measured_are_held_until_they_are_written
 
     monkeypatch.setattr(FileSlice, "__len__", length)
     chunks = encoder(FetchResponse, 17)(FetchResponse(responses=[FetchResponseTopic(partitions=[partition])]))
-    assert chunks[1] == FileSlice(file, 0, 7)
+    assert chunks[1] is records
     assert partition.records is None
 
 

@@ -30,6 +30,11 @@ PARTITIONS_MAX: Final = 150_000
 TopicKey = TopicId | TopicName
 
 
+def comparable(topic: TopicKey) -> int | str:
+    """An id as a number: to hash or compare a UUID takes a function that is always interpreted."""
+    return topic if isinstance(topic, str) else topic.int
+
+
 class FetchPartition:
     """One partition as one reader reads it: from where, how much at a time, and what it was told last."""
 
@@ -117,7 +122,8 @@ class Waiter:
 class Reader:
     """The partitions of one fetch without a session, or of one session."""
 
-    partitions: dict[tuple[TopicKey, int], FetchPartition] = field(default_factory=dict)
+    partitions: dict[tuple[int | str, int], FetchPartition] = field(default_factory=dict)
+    """By topic (``comparable``) and index."""
     news: dict[FetchPartition, None] = field(default_factory=dict)
     waiter: Waiter | None = None
     id: int = NO_SESSION
@@ -135,7 +141,7 @@ class Reader:
 
     def want(self, topic: TopicKey, index: int) -> FetchPartition:
         """The entry for a partition that a request names; it is looked at when the response is built."""
-        key = (topic, index)
+        key = (comparable(topic), index)
         wanted = self.partitions.get(key)
         if wanted is None:
             wanted = self.partitions[key] = FetchPartition(self, topic, index)
@@ -143,7 +149,7 @@ class Reader:
         return wanted
 
     def forget(self, topic: TopicKey, index: int) -> None:
-        gone = self.partitions.pop((topic, index), None)
+        gone = self.partitions.pop((comparable(topic), index), None)
         if gone is not None:
             self.news.pop(gone, None)
             gone.unwatch()
@@ -159,7 +165,7 @@ class Reader:
         if self.id != NO_SESSION and self.waiter is None:
             for partition in self.partitions.values():
                 assert partition in self.news or partition.local is None or partition in partition.local.watchers
-        assert all(self.partitions.get((p.topic, p.index)) is p for p in self.news)
+        assert all(self.partitions.get((comparable(p.topic), p.index)) is p for p in self.news)
 
 
 class FetchSessions:

@@ -13,7 +13,7 @@ The log decides nothing about replication. Its callers give the high watermark w
 
 from bisect import bisect_right
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import CorruptData, Error, Refused, StorageError, TruncationError
@@ -33,6 +33,16 @@ from .retention import segments_to_delete
 from .segment import RELATIVE_OFFSET_MAX, Segment
 from .snapshot import SnapshotFiles
 from .times import FoundOffset, find_max_timestamp, find_timestamp
+
+LARGE_BATCH_BYTES: Final = 1 << 14  # part of one in vain costs a reader more than to look where it begins
+
+
+class Piece(NamedTuple):
+    """What a reader gets. It may be less than is ``available`` to it: all of it lies in one segment, and of large
+    batches there are no parts."""
+
+    records: FileSlice
+    available: int
 
 
 class AppendResult(NamedTuple):
@@ -284,12 +294,17 @@ class Log:
     def read(self, offset: int, max_bytes: int, *, up_to_offset: int, first_whole: bool = True) -> FileSlice | None:
         """Batches from the one with *offset* in it, all of them before *up_to_offset*; None if there is none to give.
 
-        The slice lies in one segment. Its last batch may be cut off by *max_bytes*, the first one never is: if it is
-        larger, it comes all the same where *first_whole* is set, and else nothing does.
+        The slice lies in one segment. Its first batch is whole: if it is larger than *max_bytes* it comes all the same
+        where *first_whole* is set, and else nothing does. The last one may be cut off by *max_bytes* if it is small.
 
         Raises:
             Refused: OFFSET_OUT_OF_RANGE.
         """
+        piece = self.read_piece(offset, max_bytes, up_to_offset=up_to_offset, first_whole=first_whole)
+        return piece.records if piece is not None else None
+
+    def read_piece(self, offset: int, max_bytes: int, *, up_to_offset: int, first_whole: bool) -> Piece | None:
+        """The same, with how much there is to read."""
         if not self.log_start_offset <= offset <= self.end_offset:
             text = f"Offset {offset} is not between {self.log_start_offset} and {self.end_offset}."
             raise Refused(Error.OFFSET_OUT_OF_RANGE, text)
@@ -305,8 +320,17 @@ class Log:
         if up_to_offset < self._end_of(number) and (limit := segment.locate(up_to_offset)) is not None:
             end = limit.position
         position, size = found
-        length = min(max(max_bytes, size) if first_whole else max_bytes, end - position)
-        return FileSlice(segment.reader, position, length) if length >= size else None
+        available = min(max(max_bytes, size) if first_whole else max_bytes, end - position)
+        if available < size:
+            return None
+        length = available
+        if size >= LARGE_BATCH_BYTES and available < end - position:
+            whole = segment.batch_start_before(position + available) - position
+            if whole >= size:
+                length = whole
+        if up_to_offset > self._end_of(number):  # there is more, in the next segment
+            available = max(available, max_bytes)
+        return new_tuple(Piece, (FileSlice(segment.reader, position, length), available))
 
     def earliest(self) -> FoundOffset:
         entry = self._epochs.earliest

@@ -2,18 +2,19 @@
 
 The batches lie one after the other in offset order; every batch's offsets are at least the segment's base offset and
 differ from it by less than 2³¹. Where the last batches begin is remembered, so that readers close behind the writer are
-served without touching the disk. The indexes of a segment that was there before are read when somebody first asks, and
+served without touching the disk; so is the index entry where the last slice from the disk ended, so that who reads on
+is served without a search. The indexes of a segment that was there before are read when somebody first asks, and
 made anew from the log file if they turn out to be missing or wrong.
 """
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from typing import Final, NamedTuple
 
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import CorruptData, StorageError
 from cordwood.ids import NO_TIMESTAMP
-from cordwood.ports import Disk, File, Syncable
+from cordwood.ports import Disk, File, Syncable, new_tuple
 from cordwood.record.batch import BatchHeader
 
 from .checkpoint import WrittenFile
@@ -40,6 +41,7 @@ class Segment:
         "_checked",
         "_directory",
         "_disk",
+        "_ended_at",
         "_ending",
         "_file",
         "_first_timestamp",
@@ -48,6 +50,7 @@ class Segment:
         "_largest_timestamp",
         "_largest_timestamp_offset",
         "_log_path",
+        "_looked_for",
         "_offsets",
         "_recent_floor",
         "_recent_last_offsets",
@@ -81,6 +84,9 @@ class Segment:
         self._recent_floor = base_offset - 1
         self._recent_last_offsets = array("q")
         self._recent_positions = array("q")
+        self._looked_for = 0
+        self._ended_at: tuple[int, int] | None = None
+        """The index entry where the last reader that was served from the disk will most likely go on."""
         self._roll_config: TopicConfig | None = None
         self._roll_bytes = 0
         self._roll_timestamp = NO_TIMESTAMP
@@ -193,12 +199,27 @@ class Segment:
                 return None
             position = positions[number]
             end = positions[number + 1] if number + 1 < len(positions) else self.size
-            return Located(position, end - position)
+            return new_tuple(Located, (position, end - position))
         try:
             return self._locate_on_disk(offset)
         except CorruptData:
             self.rebuild_indexes()
             return self._locate_on_disk(offset)
+
+    def batch_start_before(self, position: int) -> int:
+        """Where a batch begins that holds *position*, or begins there, or (if batches are small) ends before it.
+
+        Nothing is read to see whether the index is right: who goes on there will find out.
+        """
+        recent = self._recent_positions
+        if recent and position >= recent[0]:
+            return recent[bisect_right(recent, position) - 1]
+        try:
+            self._load_indexes()
+            self._ended_at = entry = self._offsets.last_at_most(position, column=1)
+        except CorruptData:
+            return 0
+        return entry[1] if entry else 0
 
     def header_at(self, position: int) -> BatchHeader:
         return header_of(self.reader, position, self.size)
@@ -379,7 +400,8 @@ class Segment:
         self._times.check()
         entries = self._offsets.entries()
         recent = list(zip(self._recent_last_offsets, self._recent_positions, strict=True))
-        looked_at = self.file.read(0, self.size), end_offset, entries, recent
+        ended_at = [self._ended_at] if self._ended_at is not None else []
+        looked_at = self.file.read(0, self.size), end_offset, entries, recent, ended_at
         if looked_at == self._checked:
             return  # tests look after every event, and few events change a segment
         expected = self.base_offset
@@ -390,7 +412,7 @@ class Segment:
             starts[header.last_offset] = position
             expected = header.next_offset
         assert expected <= end_offset, "the segment ends before the next one"
-        for relative, position in entries:
+        for relative, position in entries + ended_at:
             assert starts.get(self.base_offset + relative) == position, "an index entry is a batch's"
         for last_offset, position in recent:
             assert starts.get(last_offset) == position, "a remembered position is a batch's"
@@ -403,23 +425,32 @@ class Segment:
 
     def _forget_recent(self, *, floor: int) -> None:
         self._recent_floor = floor
+        self._ended_at = None
         del self._recent_last_offsets[:]
         del self._recent_positions[:]
 
     def _locate_on_disk(self, offset: int) -> Located | None:
         self._load_indexes()
-        entry, after = self._offsets.around(offset - self.base_offset)
+        relative = offset - self.base_offset
+        ended_at, before = self._ended_at, self._looked_for
+        self._looked_for = relative
+        if ended_at is not None and before < relative <= ended_at[0]:
+            header = self.header_at(ended_at[1])
+            self._check_entry(ended_at, ended_at[1], header)
+            if header.base_offset <= offset:
+                return new_tuple(Located, (ended_at[1], header.size))
+        entry, after = self._offsets.around(relative)
         position = entry[1] if entry else 0
         # Batches larger than the interval have an entry each: the next one is most likely of the batch looked for.
         if after is not None and after[1] - position > 2 * self._index_interval_bytes:
             header = self.header_at(after[1])
             self._check_entry(after, after[1], header)
             if header.base_offset <= offset:
-                return Located(after[1], header.size)
+                return new_tuple(Located, (after[1], header.size))
         for at, header in headers(self.reader, position, self.size):
             self._check_entry(entry, at, header)
             if header.last_offset >= offset:
-                return Located(at, header.size)
+                return new_tuple(Located, (at, header.size))
         return None
 
     def _check_entry(self, entry: tuple[int, int] | None, position: int, header: BatchHeader) -> None:

@@ -330,9 +330,11 @@ class ClientSocket:
 
     def _send_unsent(self) -> None:
         unsent = self._unsent
+        is_first = True
         while unsent:
             chunk = unsent[0] if len(unsent) == 1 else self._join_first()
-            sent = self._send_chunk(chunk)
+            sent = self._send_chunk(chunk, is_first)
+            is_first = False
             self._unsent_bytes -= sent
             if sent == len(chunk):
                 unsent.popleft()
@@ -357,7 +359,7 @@ class ClientSocket:
         unsent.appendleft(b"".join(joined))
         return unsent[0]
 
-    def _send_chunk(self, chunk: Chunk) -> int:
+    def _send_chunk(self, chunk: Chunk, is_first: bool) -> int:
         if isinstance(chunk, FileSlice):
             assert isinstance(chunk.file, RealFile)
             sent = os.sendfile(self._fd, chunk.file.fileno(), chunk.position, chunk.length)
@@ -368,7 +370,8 @@ class ClientSocket:
         # More is coming: without the hint the client would be woken for the header alone. Before something long it
         # may well be: it reads how much will come, and makes room, while we hand the rest to the kernel.
         unsent = self._unsent
-        return self._send(chunk, _MSG_MORE if len(unsent) > 1 and len(unsent[1]) < LONG_BYTES else 0)
+        early = is_first and len(unsent) > 1 and len(unsent[1]) >= LONG_BYTES
+        return self._send(chunk, _MSG_MORE if len(unsent) > 1 and not early else 0)
 
     def _wait_writable(self) -> None:
         if not self._writing and not self.closing:

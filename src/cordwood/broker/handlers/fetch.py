@@ -5,7 +5,9 @@
 - 13: topics by id. 15: a replica's broker epoch (KIP-903). 16: a wrong leader's answer names the right one (KIP-951).
 
 The answer holds slices of segment files: nothing here reads a record. The first batch of an answer is always whole,
-whatever the limits; a fetch offset inside a batch gets the whole batch, and the client skips what it has.
+whatever the limits, and so are large ones; a fetch offset inside a batch gets the whole batch, and the client skips
+what it has. Whoever waits for a minimum of bytes is not made to wait for those of a
+batch that was left out, or that lies in the next segment.
 
 A fetch that finds fewer than ``min_bytes`` is parked. Appends count down what is missing; when it is there, or the time
 is up, the answer is built from scratch, so nothing that was read before parking is kept. An error is answered at once,
@@ -15,7 +17,6 @@ Followers read up to the end of the log. Where a follower asks to read on tells 
 watermark, before the answer is built, so that the answer has it.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -39,7 +40,7 @@ from cordwood.ids import NodeId, TopicId, TopicName
 from cordwood.log.log import Log
 from cordwood.partition.partition import Partition
 from cordwood.partition.truncation import divergence
-from cordwood.ports import Instant
+from cordwood.ports import FileSlice, Instant
 from cordwood.wire.compiler import maker
 from cordwood.wire.messages import (
     FetchRequest,
@@ -57,6 +58,8 @@ READ_COMMITTED: Final = 1
 ZSTD_SINCE: Final = 10
 FOLLOWERS_SERVE_SINCE: Final = 11
 
+_response: Final = maker(FetchResponse)
+_response_topic: Final = maker(FetchResponseTopic)
 _response_partition: Final = maker(FetchResponsePartition)
 
 
@@ -67,15 +70,18 @@ PARKED_PER_CONNECTION_MAX: Final = 16
 """Clients have one fetch under way, or a few. All that wait are told of every record: more than that do not wait."""
 
 
-@dataclass(slots=True)
 class Found:
     """What a look at the partitions gave."""
 
-    entries: list[tuple[FetchPartition, FetchResponsePartition]]
-    size: int = 0
-    must_answer: bool = False
-    unknown: int = 0
-    """How many of the partitions there are not."""
+    __slots__ = ("entries", "must_answer", "size", "unknown")
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[FetchPartition, FetchResponsePartition]] = []
+        self.size = 0
+        """How many bytes there are for the reader: those of the answer, and those that were left out."""
+        self.must_answer = False
+        self.unknown = 0
+        """How many of the partitions there are not."""
 
 
 def handle(broker: "Broker", call: Call, request: FetchRequest) -> FetchResponse | None:
@@ -192,16 +198,16 @@ def _want(reader: Reader, key: TopicKey, wanted: FetchRequestPartition, local: d
 
 def _collect(broker: "Broker", call: Call, request: FetchRequest, reader: Reader, *, everything: bool) -> Found:
     """Look at the partitions that may have news (or at *everything*) and take what fits into one answer."""
-    found = Found([])
+    found = Found()
     budget = _max_bytes(broker, request)
     replica = reader.replica
     eligible = replica is not None and broker.replication.in_sync.is_eligible(replica, reader.life)
     for entry in list(reader.partitions.values()) if everything else list(reader.news):
         try:
             if replica is None:
-                answer, size = _look(broker, call, request, entry, budget - found.size, found.size == 0)
+                answer, size = _look(broker, call, request, entry, budget, found.size == 0)
             else:
-                answer, size = _look_as_leader(broker, entry, replica, eligible, budget - found.size, found.size == 0)
+                answer, size = _look_as_leader(broker, entry, replica, eligible, budget, found.size == 0)
         except Refused as refusal:
             answer, size = _refusal(entry, refusal.error), MUST_ANSWER
             if replica is None and not broker.image.has_partition(entry.topic, entry.index):
@@ -212,10 +218,12 @@ def _collect(broker: "Broker", call: Call, request: FetchRequest, reader: Reader
             code = Error.CORRUPT_MESSAGE if isinstance(error, CorruptData) else Error.KAFKA_STORAGE_ERROR
             answer, size = _refusal(entry, code), MUST_ANSWER
         found.entries.append((entry, answer))
-        if size != MUST_ANSWER:
-            found.size += size
-        else:
+        if size == MUST_ANSWER:
             found.must_answer = True
+        elif size:
+            assert isinstance(answer.records, FileSlice)
+            found.size += size
+            budget -= answer.records.length
     return found
 
 
@@ -226,7 +234,7 @@ def _max_bytes(broker: "Broker", request: FetchRequest) -> int:
 def _look(
     broker: "Broker", call: Call, request: FetchRequest, entry: FetchPartition, budget: int, first: bool
 ) -> tuple[FetchResponsePartition, int]:
-    """One partition's part of a consumer's answer and how many bytes of records it holds, or ``MUST_ANSWER``."""
+    """One partition's part of a consumer's answer and how many bytes there are for it, or ``MUST_ANSWER``."""
     local = entry.local
     if local is None or local.gone:
         local = _find(broker, entry)
@@ -261,11 +269,11 @@ def _look(
     if entry.offset > log.end_offset and local.leader == NO_LEADER:
         # The client takes this broker for the leader, which it was, and would believe that there is no such offset.
         raise Refused(Error.OFFSET_NOT_AVAILABLE)
-    piece = log.read(entry.offset, max(min(entry.max_bytes, budget), 0), up_to_offset=end, first_whole=first)
+    piece = log.read_piece(entry.offset, max(min(entry.max_bytes, budget), 0), up_to_offset=end, first_whole=first)
     if piece is None:
         return answer, 0
-    answer.records = piece
-    return answer, piece.length
+    answer.records = piece.records
+    return answer, piece.available
 
 
 def _find(broker: "Broker", entry: FetchPartition) -> Partition:
@@ -317,11 +325,11 @@ def _look_as_leader(
     if broker.replication.throttled_as_leader(local, replica):
         return answer, 0
     size = max(min(entry.max_bytes, budget), 0)
-    piece = log.read(offset, size, up_to_offset=log.end_offset, first_whole=first)
+    piece = log.read_piece(offset, size, up_to_offset=log.end_offset, first_whole=first)
     if piece is None:
         return answer, 0
-    answer.records = piece
-    return answer, piece.length
+    answer.records = piece.records
+    return answer, piece.available
 
 
 def _refuse_zstd(entry: FetchPartition) -> None:
@@ -412,7 +420,7 @@ def _respond(
     sent = [pair for pair in found.entries if not incremental or _is_news(*pair)]
     for entry, answer in found.entries:
         _remember(reader, entry, answer)
-    response = FetchResponse(session_id=reader.id, responses=_by_topic(reader.by_id, sent))
+    response = _response(session_id=reader.id, responses=_by_topic(reader.by_id, sent))
     if found.must_answer:
         name_leaders_of_fetch(broker, call, response)
     if reader.replica is not None:
@@ -466,7 +474,9 @@ def _by_topic(by_id: bool, entries: list[tuple[FetchPartition, FetchResponsePart
         if entry.topic is not last and entry.topic != last:
             last = entry.topic
             topics.append(
-                FetchResponseTopic(topic_id=last) if not isinstance(last, str) else FetchResponseTopic(topic=last)
+                _response_topic(topic_id=last, partitions=[])
+                if not isinstance(last, str)
+                else _response_topic(topic=last, partitions=[])
             )
         topics[-1].partitions.append(answer)
     return topics
