@@ -79,7 +79,11 @@ int bytes_of_uuid(PyObject *uuid, uint8_t *raw);
 
 /* crc.c: crc32c(data) -> int, if set_up_crc says that this processor is one for it */
 int set_up_crc(void);
+uint32_t crc_of(const uint8_t *at, size_t size);
 PyObject *crc32c_of(PyObject *module, PyObject *data);
+
+/* batch.c, on the same processors: usual_header(batch, type) -> the header of a batch that may be taken, or None */
+PyObject *usual_header(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 
 /* decode.c: decode(view, pos) -> (message, the position after it) */
 PyObject *decode(PyObject *callable, PyObject *const *args, size_t nargs, PyObject *names);

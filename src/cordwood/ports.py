@@ -43,6 +43,9 @@ class File(Protocol):
 
     def truncate(self, size: int, /) -> None: ...
 
+    def complete(self) -> None:
+        """Nothing more will be appended: what was held ready for it is given back. Never fails."""
+
     def sync(self) -> None:
         """Return when what was appended is on the disk itself. The one method that another thread may call."""
 

@@ -35,6 +35,27 @@ def test_the_last_entry_up_to_a_value_is_found(count: int, step: int, values: li
 
 
 @settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.sampled_from([1, 2, 50, 10**6]), st.sampled_from([0, 1, 100, 10**6])), max_size=900),
+    st.integers(0, 900),
+)
+def test_entries_that_grow_unevenly_are_found_too(steps: list[tuple[int, int]], flushed: int) -> None:
+    index, entries = offset_index(SimDisk(Random(1)), "index"), list[tuple[int, int]]()
+    first = second = 0
+    for number, (more, further) in enumerate(steps):
+        first, second = first + more, second + further
+        index.add(first, second)
+        entries.append((first, second))
+        if number == flushed:
+            index.flush()
+    for column in (0, 1):
+        numbers = [entry[column] for entry in entries]
+        for value in {number + beside for number in numbers[:: 1 + len(numbers) // 50] for beside in (-1, 0, 1)}:
+            place = bisect_right(numbers, value)
+            assert index.last_at_most(value, column=column) == (entries[place - 1] if place else None)
+
+
+@settings(max_examples=60)
 @given(st.integers(0, 1500), st.integers(-10, 5000), st.integers(0, 300))
 def test_truncation_drops_what_is_at_or_after_a_value(count: int, value: int, more: int) -> None:
     index = index_of(count)

@@ -280,6 +280,27 @@ def test_most_of_a_large_frame_stays_where_it_came(loop: asyncio.AbstractEventLo
         assert other.frames == [b"meanwhile"] * 3
 
 
+@pytest.mark.parametrize("stays", [True, False])
+def test_what_came_behind_a_whole_frame_stays_there_if_all_of_it_can(
+    loop: asyncio.AbstractEventLoop, stays: bool
+) -> None:
+    buffers = ReceiveBuffers()
+    first, second = b"1" * 300_000, b"2" * (700_000 if stays else 800_000)
+    both = framed(first) + framed(second)
+    with Server(loop, buffers=buffers) as server, Server(loop, buffers=buffers) as other:
+        for count in (2, 4):
+            shared = buffers.shared
+            shared[:400_000] = both[:400_000]
+            server.client._take(shared, 0, 400_000)  # as if one read had brought it
+            assert (server.client._own is shared) is stays
+            other.feed(framed(b"meanwhile"))
+            server.feed(both[400_000:])
+            server.settle(count)
+            assert server.client._own is None
+        assert server.frames == [first, second] * 2
+        assert buffers.reserved_bytes == 0
+
+
 def test_frames_left_unfinished_take_no_more_than_the_spare_buffers(loop: asyncio.AbstractEventLoop) -> None:
     buffers = ReceiveBuffers()
     half = framed(b"x" * 200_000)[:100_000]

@@ -47,6 +47,9 @@ class MemoryFile:
     def truncate(self, size: int, /) -> None:
         raise NotImplementedError
 
+    def complete(self) -> None:
+        raise NotImplementedError
+
     def sync(self) -> None:
         raise NotImplementedError
 

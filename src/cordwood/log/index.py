@@ -185,28 +185,40 @@ class Index:
     def _count_at_most(self, value: int, column: int) -> int:
         """What is young is in memory, the rest is in one block."""
         tail = self._tail
-        if tail and self._unpacked(tail, 0)[column] <= value:
-            return self._stored + self._count_in(tail, value, column)
+        if tail and (least := self._unpacked(tail, 0)[column]) <= value:
+            newest = self._newest or self._unpacked(tail, len(tail) - self._size)
+            return self._stored + self._count_in(tail, value, column, least, newest[column])
         if len(self._firsts[0]) * _BLOCK < self._stored:
             self._read_firsts()
-        block = bisect_right(self._firsts[column], value)
-        return self._count_in_block((block - 1) * _BLOCK, value, column) if block else 0
-
-    def _count_in_block(self, first: int, value: int, column: int) -> int:
+        firsts = self._firsts[column]
+        block = bisect_right(firsts, value)
+        if not block:
+            return 0
+        first = (block - 1) * _BLOCK
         if self._block_first != first or not self._block:
             self._read_block(first)
-        return first + self._count_in(self._block, value, column)
+        after = firsts[block] if block < len(firsts) else self.entry(self._stored - 1)[column]
+        return first + self._count_in(self._block, value, column, firsts[block - 1], after)
 
-    def _count_in(self, entries: bytes | bytearray, value: int, column: int) -> int:
-        """How many packed entries have at most *value* in *column*."""
-        least, most = 0, len(entries) // self._size
-        while least < most:
-            middle = (least + most) // 2
+    def _count_in(self, entries: bytes | bytearray, value: int, column: int, least: int, most: int) -> int:
+        """How many packed entries have at most *value* in *column*. The first one has *least* there, and counts; the
+        last one, or one soon after it, has *most*.
+
+        Entries mostly grow evenly, so the first look is where *value* should be, and the second one beside it.
+        """
+        low, high = 1, len(entries) // self._size
+        middle = (value - least) * high // max(most - least, 1)
+        is_guess = True
+        while low < high:
+            middle = min(max(middle, low), high - 1)
             if self._unpacked(entries, middle * self._size)[column] <= value:
-                least = middle + 1
+                low = middle + 1
+                middle = low if is_guess else (low + high) // 2
             else:
-                most = middle
-        return least
+                high = middle
+                middle = high - 1 if is_guess else (low + high) // 2
+            is_guess = False
+        return low
 
     def _read_firsts(self) -> None:
         """Go once through what was not searched before."""

@@ -294,6 +294,8 @@ class Segment:
         """Complete the index files. They have to be synced, beside the log file, before the log may rely on them."""
         self._load_indexes()
         self._add_time_entry()
+        if self._file is not None:
+            self._file.complete()
         return [self._offsets.flush(), self._times.flush()]
 
     def truncate(self, offset: int, now_ms: int) -> None:

@@ -7,7 +7,7 @@ Two kinds of trouble are told apart. ``CorruptData``: these bytes are no batch, 
 ``Refused``: they are one, and a producer may not send it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from struct import Struct
 from typing import Final, NamedTuple
@@ -16,6 +16,11 @@ from cordwood.errors import CorruptData, Error, Refused
 from cordwood.ids import NO_SEQUENCE
 from cordwood.ports import Buffer, new_tuple
 from cordwood.record.crc import crc32c
+
+try:
+    import cordwood.wire._native as native
+except ImportError:  # the sources as they are, see setup.py
+    native = None  # type: ignore[assignment]
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = HEADER.size
@@ -120,6 +125,12 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & LOG_APPEND_TIME)
 
 
+_usual_header: Final[Callable[[memoryview, type[BatchHeader]], BatchHeader | None] | None] = getattr(
+    native, "usual_header", None
+)
+"""``produced_batch`` in C, which answers None for a batch that it does not take (``native/batch.c``)."""
+
+
 def add_to_sequence(sequence: int, increment: int) -> int:
     """Sequence numbers go round: after 2³¹-1 comes 0."""
     return (sequence + increment) & SEQUENCE_MAX
@@ -179,6 +190,10 @@ def produced_batch(data: memoryview) -> BatchHeader:
 
     Raises ``Refused`` with the code that Kafka answers.
     """
+    if _usual_header is not None:
+        usual = _usual_header(data, BatchHeader)
+        if usual is not None:
+            return usual
     size = len(data)
     if size < HEADER_SIZE:
         raise _not_a_batch(data)

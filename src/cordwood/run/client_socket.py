@@ -60,6 +60,7 @@ class ClientSocket:
         "_resuming",
         "_send",
         "_socket",
+        "_start",
         "_unsent",
         "_unsent_bytes",
         "_unsent_bytes_max",
@@ -103,6 +104,7 @@ class ClientSocket:
         self.closing = False
         # Between two reads: a partial frame, or frames that wait because the client is ahead of its replies
         self._own: memoryview | None = None
+        self._start = 0
         self._end = 0
         self._lacks_bytes = 0  # of room for a frame: until it has that it is not read from
         # Between two writes
@@ -127,21 +129,21 @@ class ClientSocket:
         if received == 0:
             self._lost("the client closed it")
         elif own is None:
-            self._take(self._buffers.shared, received)
+            self._take(self._buffers.shared, 0, received)
         else:
             self._end += received
-            self._take(own, self._end)
+            self._take(own, self._start, self._end)
 
     def _wanted(self, own: memoryview) -> int:
         """Where to stop reading into an own buffer: at the end of its first frame, so that it is empty afterwards."""
-        return min(_claimed(own, 0, self._end), len(own))
+        return min(self._start + _claimed(own, self._start, self._end), len(own))
 
-    def _take(self, view: memoryview, end: int) -> None:
+    def _take(self, view: memoryview, start: int, end: int) -> None:
         """Deal with the frames in a buffer as far as may be, and keep the rest in a buffer of this socket's own.
 
         Afterwards an own buffer begins with a frame that is not whole, or reading rests until replies have left.
         """
-        start = self._frames(view, 0, end)
+        start = self._frames(view, start, end)
         # Replies that kept a frame from its turn while they gathered may have left since.
         while start < end and start + _claimed(view, start, end) <= end and not (self.closing or self._must_wait()):
             start = self._frames(view, start, end)
@@ -150,7 +152,7 @@ class ClientSocket:
         if start < end:
             self._keep(view, start, end)
         elif self._own is not None:
-            self._own, self._end = None, 0
+            self._own, self._start, self._end = None, 0, 0
             self._buffers.give_back(view)
             self._reserve(0)
 
@@ -192,15 +194,15 @@ class ClientSocket:
         own, left, claimed = self._own, end - start, _claimed(view, start, end)
         if self.connection.room_bytes != max(left, claimed):
             self._find_room(left, claimed)
-        fits = MOVED_BYTES_MAX < left < claimed <= SHARED_BYTES and not start and not self._lacks_bytes
+        fits = MOVED_BYTES_MAX < left < claimed <= SHARED_BYTES - start and not self._lacks_bytes
         if own is None and fits and self._buffers.keep(view):
             own = self._own = view
-            self._end = left
-        if own is None or start or left == len(own) < claimed:
+            self._start, self._end = start, end
+        if own is None or start > self._start or left == len(own) < claimed:
             wanted = max(left, min(claimed, max(2 * left, BELIEVED_BYTES))) if not self._lacks_bytes else left
             kept = self._buffers.take(wanted)
             kept[:left] = view[start:end]
-            self._own, self._end = kept, left
+            self._own, self._start, self._end = kept, 0, left
             if own is not None:
                 self._buffers.give_back(own)
         if self._must_wait():
@@ -272,7 +274,7 @@ class ClientSocket:
     def _resume(self) -> None:
         self._resuming = False
         if self._own is not None and not self._reading and not self._must_wait():
-            self._take(self._own, self._end)
+            self._take(self._own, self._start, self._end)
         if not self._must_wait():
             self._resume_reading()
 

@@ -10,6 +10,9 @@ readable for the answers that still carry a slice of it.
 Opening a file costs several times what reading from it does, so the readers that were used last stay open, under their
 names: what changes a name forgets its reader. Threads that compact or remove use a disk too, so the table of readers
 has a lock, held for no system call.
+
+A long file that is appended to in large pieces has room taken ahead of its end (``room``). It holds no more of it than
+an eighth of its length, and gives it back when it is complete; after a crash it is there for what comes next.
 """
 
 import errno
@@ -24,16 +27,22 @@ from typing import Final
 from cordwood.errors import StorageError
 from cordwood.ports import Buffer
 from cordwood.run.descriptors import readers_max
+from cordwood.run.room import take_room
 
 _CLOSED: Final = -1
 _TEMPORARY_SUFFIX: Final = ".tmp"
 _sync_data: Final = getattr(os, "fdatasync", os.fsync)
+_LARGE_BYTES: Final = 1 << 14  # smaller appends gain little by room
+_ROOM_MIN: Final = 1 << 20
+_ROOM_MAX: Final = 1 << 24
+_STAT_BLOCK: Final = 512
+_NEVER: Final = 1 << 63
 
 
 class RealFile:
     """An open file. Reads and writes name their position, so the file has no cursor to share."""
 
-    __slots__ = ("_descriptor", "_name_is_safe", "_names", "_path", "size")
+    __slots__ = ("_descriptor", "_name_is_safe", "_names", "_path", "_room_end", "size")
 
     def __init__(self, path: str, *, create: bool, names: "Names") -> None:
         self._descriptor = _CLOSED
@@ -42,7 +51,10 @@ class RealFile:
         self._name_is_safe = False
         with _failures(path):
             self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
-            self.size = os.fstat(self._descriptor).st_size
+            status = os.fstat(self._descriptor)
+        self.size = status.st_size
+        self._room_end = status.st_blocks * _STAT_BLOCK
+        """So far there are blocks, about; no more are asked for up to there."""
         if create:
             names.changed(path)
 
@@ -55,7 +67,15 @@ class RealFile:
         except OSError as error:
             self._cut_back(size)
             raise StorageError(f"{self._path}: {error}") from error
-        self.size = size + len(data)
+        self.size = size = size + len(data)
+        if size > self._room_end and len(data) >= _LARGE_BYTES:
+            self._take_room()
+
+    def _take_room(self) -> None:
+        room = min(self.size // 8, _ROOM_MAX)
+        if room >= _ROOM_MIN:
+            taken = take_room(self._descriptor, self.size, room)
+            self._room_end = self.size + room if taken else _NEVER
 
     def _append_rest(self, data: memoryview, written: int) -> None:
         while written < len(data):
@@ -87,7 +107,12 @@ class RealFile:
         assert 0 <= size <= self.size, "a file is truncated to less than it is"
         with _failures(self._path):
             os.ftruncate(self._descriptor, size)
-        self.size = size
+        self.size = self._room_end = size
+
+    def complete(self) -> None:
+        if self.size < self._room_end < _NEVER:
+            self._cut_back(self.size)
+            self._room_end = self.size
 
     def sync(self) -> None:
         with _failures(self._path):

@@ -97,6 +97,9 @@ class SimFile:
         if change is not None:
             self._disk.journal(change)
 
+    def complete(self) -> None:
+        """Nothing is held ready here."""
+
     def sync(self) -> None:
         self._changes()
         self._node.sync()

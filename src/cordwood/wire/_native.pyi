@@ -7,10 +7,14 @@ from cordwood.ports import Buffer, Chunk
 from .layout import Layout
 
 _M = TypeVar("_M")
+_T = TypeVar("_T", bound=tuple[int, ...])
 
 def set_up(make_uuid: Callable[[bytes], UUID], file_slice: type, chunk_bytes_min: int, /) -> None: ...
 def read_head(frame: memoryview, flexible_from: dict[int, int], /) -> tuple[int, int, int, str | None, int] | None: ...
-def crc32c(data: Buffer, /) -> int: ...  # only on processors where it is the faster one
+
+# Only on processors where our checksum is the faster one.
+def crc32c(data: Buffer, /) -> int: ...
+def usual_header(batch: Buffer, header_type: type[_T], /) -> _T | None: ...
 
 class Decoder(Generic[_M]):
     def __init__(
