@@ -19,7 +19,7 @@ from cordwood.ports import FileSlice, Instant
 from cordwood.run.client_socket import BELIEVED_BYTES, LONG_BYTES, ClientSocket
 from cordwood.run.disk import Names, RealFile
 from cordwood.run.loop import new_event_loop
-from cordwood.run.receive_buffers import PINCHED_BYTES, SHARED_BYTES, ReceiveBuffers
+from cordwood.run.receive_buffers import PINCHED_BYTES, SHARED_BYTES, SPARES, ReceiveBuffers
 from support.raw import framed
 from support.waiting import eventually
 
@@ -306,9 +306,9 @@ def test_frames_left_unfinished_take_no_more_than_the_spare_buffers(loop: asynci
     half = framed(b"x" * 200_000)[:100_000]
     with ExitStack() as stack:
         for _ in range(2):
-            servers = [stack.enter_context(Server(loop, buffers=buffers)) for _ in range(ReceiveBuffers.SPARES + 3)]
+            servers = [stack.enter_context(Server(loop, buffers=buffers)) for _ in range(SPARES + 3)]
             held = [len(server.feed_part(half)) for server in servers]
-            assert held == [SHARED_BYTES] * ReceiveBuffers.SPARES + [200_000] * 3
+            assert held == [SHARED_BYTES] * SPARES + [200_000] * 3
             for server in servers:
                 server.client.close()  # so that the next round finds all spare buffers again
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from cordwood.run.client_socket import ClientSocket
 
 SHARED_BYTES: Final = 1 << 20
+SPARES: Final = 5
+KEPT_MAX: Final = 8
+KEPT_BYTES_MAX: Final = 2 << 20
 PINCHED_BYTES: Final = 1 << 12  # read at one go while there is no room: whoever then must wait holds no more than this
 
 
@@ -30,13 +33,9 @@ class ReceiveBuffers:
     It also counts what the sockets' own buffers hold or will hold, and has the queue of those that wait for room.
     """
 
-    KEPT_MAX = 8
-    KEPT_BYTES_MAX = 2 << 20
-    SPARES = 5
-
     def __init__(self, bytes_max: int = -1) -> None:
         """*bytes_max*: of all own buffers; 0 or less is no limit."""
-        arena = _large_pages((1 + self.SPARES) * SHARED_BYTES)
+        arena = _large_pages((1 + SPARES) * SHARED_BYTES)
         buffers = [arena[start : start + SHARED_BYTES] for start in range(0, len(arena), SHARED_BYTES)]
         self._whole = buffers[0]
         self._spares = buffers[:0:-1]  # the next to be taken comes first in memory: what was never touched takes none
@@ -87,10 +86,10 @@ class ReceiveBuffers:
         return True
 
     def give_back(self, buffer: memoryview) -> None:
-        if len(buffer) == SHARED_BYTES and len(self._spares) < self.SPARES:
+        if len(buffer) == SHARED_BYTES and len(self._spares) < SPARES:
             self._spares.append(self._whole)
             self._share(buffer)  # what was used last is still in the processor's cache
-        elif len(self._kept) < self.KEPT_MAX and len(buffer) <= self.KEPT_BYTES_MAX:
+        elif len(self._kept) < KEPT_MAX and len(buffer) <= KEPT_BYTES_MAX:
             self._kept.append(buffer)
 
 
