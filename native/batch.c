@@ -74,6 +74,9 @@ static PyObject *header_of(const uint8_t *batch, PyTypeObject *type)
     PyObject *header = type->tp_alloc(type, FIELDS);
     if (header == NULL)
         return NULL;
+#if PY_VERSION_HEX >= 0x030E0000 /* a tuple remembers its hash from then on, and 0 would be one */
+    ((PyTupleObject *)header)->ob_hash = -1;
+#endif
     const long long fields[FIELDS] = {
         i64_at(batch),
         i32_at(batch + LENGTH_AT),

@@ -434,6 +434,15 @@ def test_nobody_waits_for_the_part_of_a_batch_that_is_left_out() -> None:
     assert len(answer.records) == size
 
 
+def test_nobody_waits_for_a_batch_of_another_partition_that_does_not_fit() -> None:
+    harness = Harness()
+    harness.topic("t", partitions=2, segment_bytes=1 << 22)
+    harness.append("t", bytes(600_000))
+    harness.append("t", bytes(500_000), partition=1)
+    wanted = fetch(("t", 0, 0), ("t", 1, 0), max_wait_ms=500, min_bytes=1_000_000, max_bytes=1_000_000)
+    assert read(harness.connect().ask(wanted, 12, FetchResponse)) == {("t", 0): [bytes(600_000)], ("t", 1): []}
+
+
 def test_nobody_waits_at_the_end_of_a_segment_when_there_is_more_in_the_next() -> None:
     harness = Harness()
     harness.topic("t", segment_bytes=1 << 20)

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import CorruptData, Error
+from cordwood.log.index import Index
 from cordwood.log.log import LARGE_BATCH_BYTES
 from cordwood.ports import FileSlice
-from cordwood.record.batch import batches, header_at
+from cordwood.record.batch import MAGIC_AT, batches, header_at
 from cordwood.record.build import Record, build
 from cordwood.sim.disk import SimFile
 from log.builders import DIRECTORY, START_MS, TINY, Bench, refused
@@ -93,6 +94,7 @@ def test_large_batches_come_whole_however_they_are_read(reopened: bool, reads_on
     while 0 <= offset < 600:
         piece = bench.log.read_piece(offset, 3 * size + 100, up_to_offset=600, first_whole=True)
         assert piece is not None
+        assert piece.records is not None
         found = [header.base_offset for _, header in batches(memoryview(piece.records.read()))]
         end_of_segment = second if offset < second else 600
         assert found == list(range(offset, min(offset + 6, end_of_segment), 2))
@@ -112,16 +114,45 @@ def test_a_large_batch_that_does_not_fit_is_left_out_but_never_the_first() -> No
     assert bench.log.read(20, size - 1, up_to_offset=600, first_whole=False) is None
 
 
-def test_who_reads_on_costs_one_look_at_a_header() -> None:
+def test_a_batch_is_cut_rather_than_much_left_out() -> None:
+    """An index of few entries does not know where the batches begin."""
+    bench = Bench(TopicConfig(segment_bytes=1 << 28, index_interval_bytes=600_000))
+    for _ in range(200):
+        bench.append(value=LARGE)
+    bench.restart()
+    piece = bench.log.read(0, 1 << 20, up_to_offset=200)
+    assert piece is not None
+    assert piece.length == 1 << 20
+
+
+def test_who_reads_on_needs_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = large(reopened=True)
-    size, segment = bench.headers()[0].size, bench.log.segments[0]
+    size, segment, around = bench.headers()[0].size, bench.log.segments[0], Index.around
+    searches: list[int] = []
+
+    def counted(index: Index, value: int) -> object:
+        searches.append(value)
+        return around(index, value)
+
+    monkeypatch.setattr(Index, "around", counted)
     bench.log.read(0, 4 * size + 1, up_to_offset=600)
+    del searches[:]
     file = segment._file = CountingFile(bench.disk, bench.disk._files[segment.path(".log")])
     for number, offset in enumerate(range(8, 280, 8)):
         piece = bench.log.read(offset, 4 * size + 1, up_to_offset=600)
         assert piece is not None
         assert piece.position == offset // 2 * size
         assert file.count == number + 1
+    assert searches == []
+
+
+def test_where_a_slice_ended_is_not_believed_if_the_batch_there_is_another() -> None:
+    bench = large(reopened=True)
+    size, segment = bench.headers()[0].size, bench.log.segments[0]
+    bench.log.read(0, 4 * size + 1, up_to_offset=600)
+    assert segment._ended_at == (9, 4 * size)
+    segment._ended_at = (11, 4 * size)
+    assert first_header(bench.log.read(10, 1, up_to_offset=600))[0] == 10
 
 
 @pytest.mark.parametrize("offset", [0, 7, 9, 10, 250])
@@ -137,9 +168,24 @@ def test_where_a_slice_ended_is_forgotten_when_the_log_is_cut_there() -> None:
     size = bench.headers()[0].size
     bench.log.read(0, 4 * size + 1, up_to_offset=600)
     bench.log.truncate(6, bench.now)
+    bench.log.check()
     for _ in range(300):
         bench.append(value=b"short")
     assert first_header(bench.log.read(8, 1, up_to_offset=306)) == (8, 8)
+
+
+def test_one_damaged_header_hides_nothing_else() -> None:
+    bench = large(reopened=True)
+    segment, size = bench.log.segments[0], bench.headers()[0].size
+    damaged = bytearray(bench.disk.read(segment.path(".log")))
+    damaged[10 * size + MAGIC_AT] ^= 1
+    bench.disk.replace(segment.path(".log"), bytes(damaged))
+    segment.release_file()
+    for _ in range(2):
+        with pytest.raises(CorruptData):
+            bench.log.read(20, 1, up_to_offset=600)
+        for offset in (0, 10, 22, 100):
+            assert first_header(bench.log.read(offset, 1, up_to_offset=600))[0] == offset
 
 
 def test_an_index_that_is_gone_does_not_keep_readers_from_the_log() -> None:

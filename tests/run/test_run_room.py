@@ -1,5 +1,6 @@
 """Long files have room on the disk ahead of what is appended to them, and give it back."""
 
+import ctypes
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from cordwood.log import open_log
 from cordwood.ports import Instant
 from cordwood.record.build import build_values
 from cordwood.run import disk as disk_module
+from cordwood.run import room
 from cordwood.run.disk import RealDisk, RealFile
 from cordwood.run.room import take_room
 
@@ -20,9 +22,13 @@ NEGLIGIBLE_BYTES = 1 << 16  # the last block, and those that say where the other
 
 @pytest.fixture
 def disk(tmp_path: Path) -> RealDisk:
-    probe = RealDisk(tmp_path / "probe").open("probe", create=True)
-    if not take_room(probe.fileno(), 0, 1):
-        pytest.skip("this file system does not give room ahead")
+    probe = RealDisk(tmp_path)
+    plain, ahead = probe.open("plain", create=True), probe.open("ahead", create=True)
+    for _ in range(8):
+        plain.append(bytes(10_000))
+    is_able = take_room(ahead.fileno(), 0, MB) and room_bytes(tmp_path / "ahead") >= MB
+    if not is_able or room_bytes(tmp_path / "plain") > NEGLIGIBLE_BYTES:
+        pytest.skip("this file system gives no room ahead, or takes some by itself")
     return RealDisk(tmp_path / "data")
 
 
@@ -99,6 +105,41 @@ def test_who_is_given_none_does_without_and_asks_no_more(disk: RealDisk, monkeyp
     assert len(asked) == 1
     file.complete()
     assert disk.read("file") == bytes(file.size)
+
+
+def test_what_could_only_be_had_in_part_is_given_back(disk: RealDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_little(descriptor: int, start: int, length: int) -> bool:
+        assert take_room(descriptor, start, length)
+        return False
+
+    monkeypatch.setattr(disk_module, "take_room", too_little)
+    grown(disk, 10 * MB)
+    assert room_bytes(f"{disk.root}/file") <= NEGLIGIBLE_BYTES
+
+
+def test_the_last_of_a_disk_is_left_to_others(disk: RealDisk) -> None:
+    file = disk.open("file", create=True)
+    free = os.statvfs(disk.root).f_bavail * os.statvfs(disk.root).f_frsize
+    assert not take_room(file.fileno(), 0, free // 32)
+    assert room_bytes(f"{disk.root}/file") <= 0
+
+
+@pytest.mark.parametrize("error", [ImportError("no ctypes here"), OSError("too many open files")])
+def test_a_python_that_can_not_ask_does_without(
+    disk: RealDisk, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fails(name: str | None) -> object:
+        raise error
+
+    monkeypatch.setattr(ctypes, "CDLL", fails)
+    room._fallocate.cache_clear()
+    try:
+        file = grown(disk, 9 * MB)
+    finally:
+        monkeypatch.undo()
+        room._fallocate.cache_clear()
+    assert room_bytes(f"{disk.root}/file") <= NEGLIGIBLE_BYTES
+    assert len(disk.read("file")) == file.size
 
 
 def test_segments_that_are_complete_hold_no_room(disk: RealDisk) -> None:

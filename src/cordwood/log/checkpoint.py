@@ -40,6 +40,7 @@ def write_unsynced(disk: Disk, path: str, data: bytes) -> None:
     if file.size:
         file.truncate(0)
     file.append(data)
+    file.complete()
     disk.rename(temporary, path)
 
 

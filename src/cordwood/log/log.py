@@ -38,10 +38,10 @@ LARGE_BATCH_BYTES: Final = 1 << 14  # part of one in vain costs a reader more th
 
 
 class Piece(NamedTuple):
-    """What a reader gets. It may be less than is ``available`` to it: all of it lies in one segment, and of large
-    batches there are no parts."""
+    """What a reader gets, if anything. It may be less than is ``available`` to it: all of it lies in one segment, its
+    first batch is whole, and so are most if they are large."""
 
-    records: FileSlice
+    records: FileSlice | None
     available: int
 
 
@@ -295,7 +295,8 @@ class Log:
         """Batches from the one with *offset* in it, all of them before *up_to_offset*; None if there is none to give.
 
         The slice lies in one segment. Its first batch is whole: if it is larger than *max_bytes* it comes all the same
-        where *first_whole* is set, and else nothing does. The last one may be cut off by *max_bytes* if it is small.
+        where *first_whole* is set, and else nothing does. The last one may be cut off by *max_bytes*, but seldom is
+        where batches are large.
 
         Raises:
             Refused: OFFSET_OUT_OF_RANGE.
@@ -322,11 +323,13 @@ class Log:
         position, size = found
         available = min(max(max_bytes, size) if first_whole else max_bytes, end - position)
         if available < size:
-            return None
+            return new_tuple(Piece, (None, available))
         length = available
         if size >= LARGE_BATCH_BYTES and available < end - position:
             whole = segment.batch_start_before(position + available) - position
-            if whole >= size:
+            if (
+                whole >= size and available - whole <= 2 * size
+            ):  # else it is little of one large batch, or an index of few
                 length = whole
         if up_to_offset > self._end_of(number):  # there is more, in the next segment
             available = max(available, max_bytes)

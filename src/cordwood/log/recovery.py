@@ -223,6 +223,7 @@ class _Opening:
         copy.truncate(0)
         for position in range(segment.size, end, _COPIED_BYTES):
             copy.append(segment.file.read(position, min(_COPIED_BYTES, end - position)))
+        copy.complete()
         copy.sync()
         copy.close()
         self._say("what was cut off is kept in %s, %d bytes", path, end - segment.size)

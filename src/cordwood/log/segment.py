@@ -334,30 +334,29 @@ class Segment:
         self._forget_recent(floor=self.base_offset - 1)
 
     def rebuild_indexes(self) -> None:
-        """Make both indexes anew from the batches' headers, when they turn out to be wrong long after recovery."""
-        end = self.size
-        self._forget_batches()
+        """Make both indexes anew from the batches' headers, when they turn out to be wrong long after recovery.
+
+        Where the log file itself is damaged they stay as they are (``CorruptData``).
+        """
         offsets: list[tuple[int, int]] = []
         times: list[tuple[int, int]] = []
+        largest_timestamp, largest_timestamp_offset = NO_TIMESTAMP, self.base_offset
         since_entry = 0
-        for position, header in headers(self.reader, 0, end):
-            if header.max_timestamp > self._largest_timestamp:
-                self._largest_timestamp, self._largest_timestamp_offset = header.max_timestamp, header.last_offset
+        for position, header in headers(self.reader, 0, self.size):
+            if header.max_timestamp > largest_timestamp:
+                largest_timestamp, largest_timestamp_offset = header.max_timestamp, header.last_offset
             if since_entry > self._index_interval_bytes:
                 offsets.append((header.last_offset - self.base_offset, position))
-                self._append_time(times)
+                _add_growing(times, largest_timestamp, largest_timestamp_offset - self.base_offset)
                 since_entry = 0
             since_entry += header.size
-        self._append_time(times)
+        _add_growing(times, largest_timestamp, largest_timestamp_offset - self.base_offset)
         self._offsets.store(offsets)
         self._times.store(times)
-        self.size = end
+        self._indexes_loaded = True
+        self._largest_timestamp, self._largest_timestamp_offset = largest_timestamp, largest_timestamp_offset
         self._bytes_since_entry = since_entry
-        self._recent_floor = self.base_offset + RELATIVE_OFFSET_MAX
-
-    def _append_time(self, times: list[tuple[int, int]]) -> None:
-        if self._largest_timestamp > (times[-1][0] if times else NO_TIMESTAMP):
-            times.append((self._largest_timestamp, self._largest_timestamp_offset - self.base_offset))
+        self._forget_recent(floor=self.base_offset + RELATIVE_OFFSET_MAX)
 
     def mark_deleted(self) -> list[str]:
         """Rename the files, so that a restart does not take them for a segment. Their new paths; open files live on."""
@@ -514,6 +513,11 @@ class Segment:
             return 0
         spread = sum(self._directory.encode()) * 2_654_435_761 + self.base_offset * 40_503
         return spread % min(config.segment_jitter_ms, _age_max_ms(config))
+
+
+def _add_growing(entries: list[tuple[int, int]], first: int, second: int) -> None:
+    if first > (entries[-1][0] if entries else NO_TIMESTAMP):
+        entries.append((first, second))
 
 
 def _age_max_ms(config: TopicConfig) -> int:

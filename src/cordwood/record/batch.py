@@ -190,10 +190,11 @@ def produced_batch(data: memoryview) -> BatchHeader:
 
     Raises ``Refused`` with the code that Kafka answers.
     """
-    if _usual_header is not None:
-        usual = _usual_header(data, BatchHeader)
-        if usual is not None:
-            return usual
+    usual = _usual_header(data, BatchHeader) if _usual_header is not None else None
+    return usual if usual is not None else _looked_at(data)
+
+
+def _looked_at(data: memoryview) -> BatchHeader:
     size = len(data)
     if size < HEADER_SIZE:
         raise _not_a_batch(data)

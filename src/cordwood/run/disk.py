@@ -74,8 +74,11 @@ class RealFile:
     def _take_room(self) -> None:
         room = min(self.size // 8, _ROOM_MAX)
         if room >= _ROOM_MIN:
-            taken = take_room(self._descriptor, self.size, room)
-            self._room_end = self.size + room if taken else _NEVER
+            if take_room(self._descriptor, self.size, room):
+                self._room_end = self.size + room
+            else:
+                self._cut_back(self.size)
+                self._room_end = _NEVER
 
     def _append_rest(self, data: memoryview, written: int) -> None:
         while written < len(data):

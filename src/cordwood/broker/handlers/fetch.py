@@ -5,9 +5,9 @@
 - 13: topics by id. 15: a replica's broker epoch (KIP-903). 16: a wrong leader's answer names the right one (KIP-951).
 
 The answer holds slices of segment files: nothing here reads a record. The first batch of an answer is always whole,
-whatever the limits, and so are large ones; a fetch offset inside a batch gets the whole batch, and the client skips
-what it has. Whoever waits for a minimum of bytes is not made to wait for those of a
-batch that was left out, or that lies in the next segment.
+whatever the limits, and so are most large ones; a fetch offset inside a batch gets the whole batch, and the client
+skips what it has. Whoever waits for a minimum of bytes is not made to wait for those of a batch that was left out, or
+that lies in the next segment.
 
 A fetch that finds fewer than ``min_bytes`` is parked. Appends count down what is missing; when it is there, or the time
 is up, the answer is built from scratch, so nothing that was read before parking is kept. An error is answered at once,
@@ -221,9 +221,9 @@ def _collect(broker: "Broker", call: Call, request: FetchRequest, reader: Reader
         if size == MUST_ANSWER:
             found.must_answer = True
         elif size:
-            assert isinstance(answer.records, FileSlice)
             found.size += size
-            budget -= answer.records.length
+            if isinstance(answer.records, FileSlice):
+                budget -= answer.records.length
     return found
 
 
@@ -272,7 +272,8 @@ def _look(
     piece = log.read_piece(entry.offset, max(min(entry.max_bytes, budget), 0), up_to_offset=end, first_whole=first)
     if piece is None:
         return answer, 0
-    answer.records = piece.records
+    if piece.records is not None:
+        answer.records = piece.records
     return answer, piece.available
 
 
@@ -328,7 +329,8 @@ def _look_as_leader(
     piece = log.read_piece(offset, size, up_to_offset=log.end_offset, first_whole=first)
     if piece is None:
         return answer, 0
-    answer.records = piece.records
+    if piece.records is not None:
+        answer.records = piece.records
     return answer, piece.available
 
 
