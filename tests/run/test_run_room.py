@@ -113,7 +113,7 @@ def test_what_could_only_be_had_in_part_is_given_back(disk: RealDisk, monkeypatc
         return False
 
     monkeypatch.setattr(disk_module, "take_room", too_little)
-    grown(disk, 10 * MB)
+    grown(disk, 8 * MB + len(PIECE))  # soon enough to have used little of it
     assert room_bytes(f"{disk.root}/file") <= NEGLIGIBLE_BYTES
 
 
