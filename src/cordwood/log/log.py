@@ -327,9 +327,8 @@ class Log:
         length = available
         if size >= LARGE_BATCH_BYTES and available < end - position:
             whole = segment.batch_start_before(position + available) - position
-            if (
-                whole >= size and available - whole <= 2 * size
-            ):  # else it is little of one large batch, or an index of few
+            # An index of few entries knows no place nearby: part of a batch in vain is less than many left out.
+            if whole >= size and available - whole <= 2 * size:
                 length = whole
         if up_to_offset > self._end_of(number):  # there is more, in the next segment
             available = max(available, max_bytes)
