@@ -31,7 +31,7 @@ COMPILED = """
     broker/handlers/offset_commit broker/handlers/sync_group
     record/build
     broker/broker broker/connection broker/dispatch broker/fetch_sessions broker/timers broker/handlers/produce
-    log/epochs log/index log/log log/produced log/producers log/replay log/scan log/segment
+    log/epochs log/index log/log log/produced log/producers log/replay log/scan log/search log/segment
     partition/follower partition/partition partition/truncation
     record/batch
     run/client_socket run/clock run/disk run/lease run/peer_link run/receive_buffers run/requests

@@ -124,6 +124,10 @@ static PyObject *set_up(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 static PyMethodDef functions[] = {
+    {"count_at_most", (PyCFunction)(void (*)(void))count_at_most, METH_FASTCALL,
+     "count_at_most(entries, size, at, width, value)"},
+    {"count_numbers_at_most", (PyCFunction)(void (*)(void))count_numbers_at_most, METH_FASTCALL,
+     "count_numbers_at_most(numbers, value)"},
     {"read_head", (PyCFunction)(void (*)(void))read_head, METH_FASTCALL, "read_head(frame, flexible_from)"},
     {"set_up", set_up, METH_VARARGS, "set_up(make_uuid, FileSlice, chunk_bytes_min)"},
     {NULL, NULL, 0, NULL},

@@ -85,6 +85,10 @@ PyObject *crc32c_of(PyObject *module, PyObject *data);
 /* batch.c, on the same processors: usual_header(batch, type) -> the header of a batch that may be taken, or None */
 PyObject *usual_header(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 
+/* search.c: both answer how many numbers of a growing row are at most a value */
+PyObject *count_at_most(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+PyObject *count_numbers_at_most(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+
 /* decode.c: decode(view, pos) -> (message, the position after it) */
 PyObject *decode(PyObject *callable, PyObject *const *args, size_t nargs, PyObject *names);
 PyObject *read_head(PyObject *module, PyObject *const *args, Py_ssize_t nargs);

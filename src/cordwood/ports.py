@@ -16,11 +16,18 @@ new_tuple: Final = tuple.__new__
 for those that every request makes."""
 
 
-class Instant(NamedTuple):
-    """A moment, on both clocks: the wall's for record timestamps and retention, the monotonic one for durations."""
+class Instant:
+    """A moment, on both clocks: the wall's for record timestamps and retention, the monotonic one for durations.
 
-    wall_ms: int
-    mono_ms: int
+    Plain, as all that every request makes: compiled, its fields are then numbers in a struct. A named tuple's would be
+    objects, and each look at one a search.
+    """
+
+    __slots__ = ("mono_ms", "wall_ms")
+
+    def __init__(self, wall_ms: int, mono_ms: int) -> None:
+        self.wall_ms = wall_ms
+        self.mono_ms = mono_ms
 
 
 class Syncable(Protocol):

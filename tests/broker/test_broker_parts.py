@@ -193,7 +193,7 @@ def test_a_block_that_is_too_small_leaves_the_last_waiting() -> None:
 def test_a_session_removed_twice_is_removed() -> None:
     sessions = FetchSessions(2, 1000, Random(1))
     reader = Reader()
-    reader.want(TopicName("t"), 0)
+    reader.want(TopicName("t"), "t", 0)
     assert sessions.add(reader, START.mono_ms)
     sessions.check()
     sessions.remove(reader.id)
@@ -217,7 +217,7 @@ def test_a_waiter_is_ready_when_enough_came_or_something_else_happened() -> None
 
 def test_check_sees_news_of_a_partition_that_nobody_reads() -> None:
     reader = Reader()
-    entry = reader.want(TopicName("t"), 0)
+    entry = reader.want(TopicName("t"), "t", 0)
     reader.check()
     reader.partitions.clear()
     reader.news[entry] = None

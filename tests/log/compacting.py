@@ -6,6 +6,7 @@ from dataclasses import replace
 from cordwood.config.topic import TopicConfig
 from cordwood.log.compaction import Compaction, Limits
 from cordwood.log.compaction_plan import Cleanable, cleanable, first_dirty_offset
+from cordwood.ports import Instant
 from cordwood.record.batch import BatchHeader, Codec, batches
 from cordwood.record.build import Record, build, records
 from cordwood.record.control import ControlType, EndMarker
@@ -63,7 +64,7 @@ class Table(Bench):
         self.sync()
 
     def pass_ms(self, ms: int) -> None:
-        self.now = self.now._replace(wall_ms=self.now.wall_ms + ms, mono_ms=self.now.mono_ms + ms)
+        self.now = Instant(self.now.wall_ms + ms, self.now.mono_ms + ms)
 
     def cleanable(self) -> Cleanable | None:
         return cleanable(self.log, high_watermark=self.log.end_offset, now_ms=self.now.wall_ms)

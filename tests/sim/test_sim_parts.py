@@ -50,7 +50,7 @@ def test_time_jumps_to_what_comes_next() -> None:
 def test_the_walls_clock_may_be_set_and_the_other_may_not() -> None:
     clock = SimClock(Random(1))
     clock.shift_wall(-5_000)
-    assert clock.now == (WALL_START_MS - 5_000, MONO_START_MS)
+    assert (clock.now.wall_ms, clock.now.mono_ms) == (WALL_START_MS - 5_000, MONO_START_MS)
 
 
 def test_the_order_within_one_millisecond_is_the_seeds() -> None:

@@ -44,7 +44,8 @@ def test_a_request_is_read_as_it_was_written(api: Api) -> None:
             chunks = request_frame(correlation_id=7, api_version=version, message=api.request(), client_id=client_id)
             frame = without_size(joined(chunks))
             head = read_request_head(frame)
-            assert head[:4] == (api.key, version, 7, client_id)
+            found = head.api_key, head.api_version, head.correlation_id, head.client_id
+            assert found == (api.key, version, 7, client_id)
             assert head.api is api
             assert head.known
             assert read_request(head, frame) == api.request()

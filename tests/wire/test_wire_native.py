@@ -15,7 +15,7 @@ from cordwood.errors import ProtocolError
 from cordwood.ports import Chunk, FileSlice
 from cordwood.sim.disk import SimDisk
 from cordwood.wire import compiler
-from cordwood.wire.frame import RequestHead, read_request_head
+from cordwood.wire.frame import read_request_head
 from cordwood.wire.layout import fields_alone, layout
 from cordwood.wire.messages import (
     FetchRequest,
@@ -139,7 +139,8 @@ def test_a_usual_head_is_read(key: int) -> None:
             frame = struct.pack(">hhi", key, version, -7) + named + tags
             found = native().read_head(memoryview(frame + b"body"), FLEXIBLE_FROM)
             assert found == (key, version, -7, client, len(frame))
-            assert RequestHead(*found) == read_request_head(memoryview(frame + b"body"))
+            head = read_request_head(memoryview(frame + b"body"))
+            assert found == (head.api_key, head.api_version, head.correlation_id, head.client_id, head.body)
             for end in range(len(frame)):
                 assert native().read_head(memoryview(frame)[:end], FLEXIBLE_FROM) is None
 

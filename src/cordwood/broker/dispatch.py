@@ -1,8 +1,7 @@
 """From a frame to its handler."""
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cordwood.broker.connection import Call, Connection
 from cordwood.broker.handlers import HANDLERS, Handler
@@ -15,32 +14,47 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 
+class Route:
+    """How to read a version of an API, and who handles it."""
+
+    __slots__ = ("handler", "read")
+
+    def __init__(self, read: Callable[[memoryview, int], object], handler: Handler) -> None:
+        self.read = read
+        self.handler = handler
+
+
+_routes: Final[dict[int, Route]] = {}
+"""Of what is served and was asked for, by ``api_key << 16 | api_version``."""
+
+
 def serve(broker: "Broker", connection: Connection, frame: memoryview) -> None:
     """Deal with one request: answer it, park it, or raise ``ProtocolError`` if it can not be understood."""
     head = read_request_head(frame)
-    api_key, api_version, correlation_id, client_id, body = head
-    route = _route(api_key, api_version)
+    api_key, api_version = head.api_key, head.api_version
+    route = _routes.get(api_key << 16 | api_version) if api_version >= 0 else None
     if route is None:
-        _unknown(broker, connection, head)
-        return
+        route = _route(api_key, api_version)
+        if route is None:
+            _unknown(broker, connection, head)
+            return
     if api_key != PRODUCE and len(frame) > broker.config.max_recordless_request_bytes:
         raise ProtocolError(f"a request of {len(frame)} bytes that brings no records")
-    read, handler = route
-    request = read(frame, body)
-    call = Call(connection, api_key, api_version, correlation_id, client_id)
+    request = route.read(frame, head.body)
+    call = Call(connection, api_key, api_version, head.correlation_id, head.client_id)
     connection.waiting.append(call)
-    response = handler(broker, call, request)
+    response = route.handler(broker, call, request)
     if response is not None:
         broker.reply(call, response)
 
 
-@lru_cache(maxsize=1024)  # bounded, because a client chooses what is looked up
-def _route(api_key: int, api_version: int) -> tuple[Callable[[memoryview, int], object], Handler] | None:
-    """How to read and who handles a version of an API; None if it is not served."""
+def _route(api_key: int, api_version: int) -> Route | None:
+    """The route of a version that was not asked for before; None if it is not served."""
     handler = HANDLERS.get(api_key)
     if handler is None or api_version not in served_versions(api_key):
         return None
-    return request_reader(api_key, api_version), handler
+    route = _routes[api_key << 16 | api_version] = Route(request_reader(api_key, api_version), handler)
+    return route
 
 
 def _unknown(broker: "Broker", connection: Connection, head: RequestHead) -> None:

@@ -139,9 +139,9 @@ class Reader:
     counted: int = 0
     """How many of its partitions count against the limit of all sessions."""
 
-    def want(self, topic: TopicKey, index: int) -> FetchPartition:
+    def want(self, topic: TopicKey, known_as: int | str, index: int) -> FetchPartition:
         """The entry for a partition that a request names; it is looked at when the response is built."""
-        key = (comparable(topic), index)
+        key = (known_as, index)
         wanted = self.partitions.get(key)
         if wanted is None:
             wanted = self.partitions[key] = FetchPartition(self, topic, index)

@@ -9,7 +9,6 @@ thousands.
 """
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import pairwise
@@ -20,9 +19,11 @@ from cordwood.errors import CorruptData, StorageError
 from cordwood.ports import Disk, Syncable
 
 from .checkpoint import WrittenFile
+from .search import count_at_most, count_numbers_at_most
 
 OFFSET_ENTRY: Final = Struct(">ii")
 TIME_ENTRY: Final = Struct(">qi")
+_SECOND_BYTES: Final = 4  # of either: the rest is the first number's
 
 _GROUP: Final = 512  # to open a file for them takes as long as to make sixty
 _BLOCK: Final = 128
@@ -184,41 +185,24 @@ class Index:
 
     def _count_at_most(self, value: int, column: int) -> int:
         """What is young is in memory, the rest is in one block."""
-        tail = self._tail
-        if tail and (least := self._unpacked(tail, 0)[column]) <= value:
-            newest = self._newest or self._unpacked(tail, len(tail) - self._size)
-            return self._stored + self._count_in(tail, value, column, least, newest[column])
+        if self._tail and (count := self._count_in(self._tail, value, column)):
+            return self._stored + count
         if len(self._firsts[0]) * _BLOCK < self._stored:
             self._read_firsts()
-        firsts = self._firsts[column]
-        block = bisect_right(firsts, value)
+        block = count_numbers_at_most(self._firsts[column], value)
         if not block:
             return 0
         first = (block - 1) * _BLOCK
         if self._block_first != first or not self._block:
             self._read_block(first)
-        after = firsts[block] if block < len(firsts) else self.entry(self._stored - 1)[column]
-        return first + self._count_in(self._block, value, column, firsts[block - 1], after)
+        return first + self._count_in(self._block, value, column)
 
-    def _count_in(self, entries: bytes | bytearray, value: int, column: int, least: int, most: int) -> int:
-        """How many packed entries have at most *value* in *column*. The first one has *least* there, and counts; the
-        last one, or one soon after it, has *most*.
-
-        Entries mostly grow evenly, so the first look is where *value* should be, and the second one beside it.
-        """
-        low, high = 1, len(entries) // self._size
-        middle = (value - least) * high // max(most - least, 1)
-        is_guess = True
-        while low < high:
-            middle = min(max(middle, low), high - 1)
-            if self._unpacked(entries, middle * self._size)[column] <= value:
-                low = middle + 1
-                middle = low if is_guess else (low + high) // 2
-            else:
-                high = middle
-                middle = high - 1 if is_guess else (low + high) // 2
-            is_guess = False
-        return low
+    def _count_in(self, entries: bytes | bytearray, value: int, column: int) -> int:
+        """How many packed entries have at most *value* in *column*."""
+        size = self._size
+        if column == 0:
+            return count_at_most(entries, size, 0, size - _SECOND_BYTES, value)
+        return count_at_most(entries, size, size - _SECOND_BYTES, _SECOND_BYTES, value)
 
     def _read_firsts(self) -> None:
         """Go once through what was not searched before."""

@@ -37,12 +37,15 @@ from .times import FoundOffset, find_max_timestamp, find_timestamp
 LARGE_BATCH_BYTES: Final = 1 << 14  # part of one in vain costs a reader more than to look where it begins
 
 
-class Piece(NamedTuple):
+class Piece:
     """What a reader gets, if anything. It may be less than is ``available`` to it: all of it lies in one segment, its
     first batch is whole, and so are most if they are large."""
 
-    records: FileSlice | None
-    available: int
+    __slots__ = ("available", "records")
+
+    def __init__(self, records: FileSlice | None, available: int) -> None:
+        self.records = records
+        self.available = available
 
 
 class AppendResult(NamedTuple):
@@ -320,10 +323,10 @@ class Log:
         end = segment.size
         if up_to_offset < self._end_of(number) and (limit := segment.locate(up_to_offset)) is not None:
             end = limit.position
-        position, size = found
+        position, size = found.position, found.size
         available = min(max(max_bytes, size) if first_whole else max_bytes, end - position)
         if available < size:
-            return new_tuple(Piece, (None, available))
+            return Piece(None, available)
         length = available
         if size >= LARGE_BATCH_BYTES and available < end - position:
             whole = segment.batch_start_before(position + available) - position
@@ -332,7 +335,7 @@ class Log:
                 length = whole
         if up_to_offset > self._end_of(number):  # there is more, in the next segment
             available = max(available, max_bytes)
-        return new_tuple(Piece, (FileSlice(segment.reader, position, length), available))
+        return Piece(FileSlice(segment.reader, position, length), available)
 
     def earliest(self) -> FoundOffset:
         entry = self._epochs.earliest

@@ -8,29 +8,32 @@ made anew from the log file if they turn out to be missing or wrong.
 """
 
 from array import array
-from bisect import bisect_left, bisect_right
-from typing import Final, NamedTuple
+from typing import Final
 
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import CorruptData, StorageError
 from cordwood.ids import NO_TIMESTAMP
-from cordwood.ports import Disk, File, Syncable, new_tuple
+from cordwood.ports import Disk, File, Syncable
 from cordwood.record.batch import BatchHeader
 
 from .checkpoint import WrittenFile
 from .index import OFFSET_ENTRY, TIME_ENTRY, Index, offset_index, time_index
 from .names import DELETED, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, file_name
 from .scan import header_of, headers
+from .search import count_numbers_at_most
 
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 _RECENT: Final = 128
 
 
-class Located(NamedTuple):
+class Located:
     """Where a batch lies in its segment's file."""
 
-    position: int
-    size: int
+    __slots__ = ("position", "size")
+
+    def __init__(self, position: int, size: int) -> None:
+        self.position = position
+        self.size = size
 
 
 class Segment:
@@ -194,12 +197,12 @@ class Segment:
         """The first batch whose last offset is *offset* or more."""
         if offset > self._recent_floor:
             positions = self._recent_positions
-            number = bisect_left(self._recent_last_offsets, offset)
+            number = count_numbers_at_most(self._recent_last_offsets, offset - 1)
             if number == len(positions):
                 return None
             position = positions[number]
             end = positions[number + 1] if number + 1 < len(positions) else self.size
-            return new_tuple(Located, (position, end - position))
+            return Located(position, end - position)
         try:
             return self._locate_on_disk(offset)
         except CorruptData:
@@ -213,7 +216,7 @@ class Segment:
         """
         recent = self._recent_positions
         if recent and position >= recent[0]:
-            return recent[bisect_right(recent, position) - 1]
+            return recent[count_numbers_at_most(recent, position) - 1]
         try:
             self._load_indexes()
             self._ended_at = entry = self._offsets.last_at_most(position, column=1)
@@ -439,7 +442,7 @@ class Segment:
             header = self.header_at(ended_at[1])
             self._check_entry(ended_at, ended_at[1], header)
             if header.base_offset <= offset:
-                return new_tuple(Located, (ended_at[1], header.size))
+                return Located(ended_at[1], header.size)
         entry, after = self._offsets.around(relative)
         position = entry[1] if entry else 0
         # Batches larger than the interval have an entry each: the next one is most likely of the batch looked for.
@@ -447,11 +450,11 @@ class Segment:
             header = self.header_at(after[1])
             self._check_entry(after, after[1], header)
             if header.base_offset <= offset:
-                return new_tuple(Located, (after[1], header.size))
+                return Located(after[1], header.size)
         for at, header in headers(self.reader, position, self.size):
             self._check_entry(entry, at, header)
             if header.last_offset >= offset:
-                return new_tuple(Located, (at, header.size))
+                return Located(at, header.size)
         return None
 
     def _check_entry(self, entry: tuple[int, int] | None, position: int, header: BatchHeader) -> None:

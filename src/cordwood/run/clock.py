@@ -3,11 +3,11 @@
 from time import monotonic_ns, time_ns
 from typing import Final
 
-from cordwood.ports import Instant, new_tuple
+from cordwood.ports import Instant
 
 _wall_ns: Final = time_ns
 _mono_ns: Final = monotonic_ns
 
 
 def now() -> Instant:
-    return new_tuple(Instant, (_wall_ns() // 1_000_000, _mono_ns() // 1_000_000))
+    return Instant(_wall_ns() // 1_000_000, _mono_ns() // 1_000_000)

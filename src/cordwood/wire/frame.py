@@ -9,10 +9,10 @@ from collections.abc import Callable
 from functools import cache
 from struct import Struct
 from struct import error as struct_error
-from typing import Final, NamedTuple
+from typing import Final
 
 from cordwood.errors import ProtocolError
-from cordwood.ports import Chunk, new_tuple
+from cordwood.ports import Chunk
 
 from .compiler import WriteFrame, decoder, encoder, frame_writer, head_reader
 from .envelope import REQUEST_START_BYTES, SIZE, length_of, read_all, skip_header_tags, too_long, with_head
@@ -28,15 +28,18 @@ _METADATA: Final = 3
 _METADATA_SURPLUS_FROM: Final = 11
 
 
-class RequestHead(NamedTuple):
+class RequestHead:
     """What is known of a request before its body is read: of an API that nobody knows, no more than the numbers."""
 
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
-    body: int
-    """Where the body begins in the frame."""
+    __slots__ = ("api_key", "api_version", "body", "client_id", "correlation_id")
+
+    def __init__(self, api_key: int, api_version: int, correlation_id: int, client_id: str | None, body: int) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.body = body
+        """Where the body begins in the frame."""
 
     @property
     def api(self) -> Api | None:
@@ -59,7 +62,8 @@ def read_request_head(frame: memoryview) -> RequestHead:
     if _read_usual_head is not None:
         usual = _read_usual_head(frame, _FLEXIBLE_FROM)
         if usual is not None:
-            return new_tuple(RequestHead, usual)
+            api_key, api_version, correlation_id, client_id, body = usual
+            return RequestHead(api_key, api_version, correlation_id, client_id, body)
     try:
         api_key, api_version, correlation_id, length = _read_start(frame)
         api = APIS.get(api_key)
@@ -79,7 +83,7 @@ def read_request_head(frame: memoryview) -> RequestHead:
         raise ProtocolError(f"a request of {len(frame)} bytes") from None
     except UnicodeDecodeError:
         raise ProtocolError("client id: not UTF-8") from None
-    return new_tuple(RequestHead, (api_key, api_version, correlation_id, client_id, pos))
+    return RequestHead(api_key, api_version, correlation_id, client_id, pos)
 
 
 def _long_client_id(frame: memoryview, length: int) -> str:

@@ -29,6 +29,7 @@ from cordwood.broker.fetch_sessions import (
     Reader,
     TopicKey,
     Waiter,
+    comparable,
     next_epoch,
 )
 from cordwood.broker.leaders import name_leaders_of_fetch
@@ -73,9 +74,11 @@ PARKED_PER_CONNECTION_MAX: Final = 16
 class Found:
     """What a look at the partitions gave."""
 
-    __slots__ = ("entries", "must_answer", "size", "unknown")
+    __slots__ = ("budget", "entries", "must_answer", "size", "unknown")
 
-    def __init__(self) -> None:
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        """How many bytes the answer may have."""
         self.entries: list[tuple[FetchPartition, FetchResponsePartition]] = []
         self.size = 0
         """How many bytes there are for the reader: those of the answer, and those that were left out."""
@@ -90,7 +93,7 @@ def handle(broker: "Broker", call: Call, request: FetchRequest) -> FetchResponse
     except Refused as refusal:
         return FetchResponse(error_code=refusal.error)
     found = _collect(broker, call, request, reader, everything=not incremental)
-    missing_bytes = min(request.min_bytes, _max_bytes(broker, request)) - found.size
+    missing_bytes = min(request.min_bytes, found.budget) - found.size
     nothing_to_wait_for = found.unknown == len(reader.partitions)
     at_once = missing_bytes <= 0 or found.must_answer or request.max_wait_ms <= 0 or nothing_to_wait_for
     if at_once or _parked(call) >= PARKED_PER_CONNECTION_MAX:
@@ -162,9 +165,9 @@ def _reader(broker: "Broker", call: Call, request: FetchRequest) -> tuple[Reader
 def _update(broker: "Broker", reader: Reader, request: FetchRequest) -> None:
     for topic in request.topics:
         key = _key(reader, topic.topic, topic.topic_id)
-        local = _local(broker, key)
+        local, known_as = _local(broker, key), comparable(key)
         for wanted in topic.partitions:
-            _want(reader, key, wanted, local)
+            _want(reader.want(key, known_as, wanted.partition), wanted, local)
     for forgotten in request.forgotten_topics_data:
         key = _key(reader, forgotten.topic, forgotten.topic_id)
         for index in forgotten.partitions:
@@ -181,16 +184,15 @@ def _local(broker: "Broker", key: TopicKey) -> dict[int, Partition]:
     return found if found is not None else {}
 
 
-def _want(reader: Reader, key: TopicKey, wanted: FetchRequestPartition, local: dict[int, Partition]) -> None:
-    entry = reader.want(key, wanted.partition)
+def _want(entry: FetchPartition, wanted: FetchRequestPartition, local: dict[int, Partition]) -> None:
     entry.offset = wanted.fetch_offset
     entry.max_bytes = wanted.partition_max_bytes
     entry.leader_epoch = wanted.current_leader_epoch
     entry.last_fetched_epoch = wanted.last_fetched_epoch
-    if reader.replica is not None:
+    if entry.reader.replica is not None:
         entry.start_offset = wanted.log_start_offset
         entry.told = True
-    entry.attach(local.get(wanted.partition))
+    entry.attach(local.get(entry.index))
 
 
 # ---------------------------------------------------------------------- looking
@@ -198,8 +200,8 @@ def _want(reader: Reader, key: TopicKey, wanted: FetchRequestPartition, local: d
 
 def _collect(broker: "Broker", call: Call, request: FetchRequest, reader: Reader, *, everything: bool) -> Found:
     """Look at the partitions that may have news (or at *everything*) and take what fits into one answer."""
-    found = Found()
-    budget = _max_bytes(broker, request)
+    budget = min(request.max_bytes, broker.config.fetch_max_bytes)
+    found = Found(budget)
     replica = reader.replica
     eligible = replica is not None and broker.replication.in_sync.is_eligible(replica, reader.life)
     for entry in list(reader.partitions.values()) if everything else list(reader.news):
@@ -225,10 +227,6 @@ def _collect(broker: "Broker", call: Call, request: FetchRequest, reader: Reader
             if isinstance(answer.records, FileSlice):
                 budget -= answer.records.length
     return found
-
-
-def _max_bytes(broker: "Broker", request: FetchRequest) -> int:
-    return min(request.max_bytes, broker.config.fetch_max_bytes)
 
 
 def _look(
@@ -419,10 +417,15 @@ def _respond(
 ) -> FetchResponse:
     if not incremental and not _begin_session(broker, call, request, reader):
         reader.close()
-    sent = [pair for pair in found.entries if not incremental or _is_news(*pair)]
+    topics: list[FetchResponseTopic] = []
+    last: FetchPartition | None = None
     for entry, answer in found.entries:
-        _remember(reader, entry, answer)
-    response = _response(session_id=reader.id, responses=_by_topic(reader.by_id, sent))
+        if _remember(reader, entry, answer) or not incremental:
+            if last is None or not _same_topic(entry, last):
+                topics.append(_topic_of(entry))
+            topics[-1].partitions.append(answer)
+            last = entry
+    response = _response(session_id=reader.id, responses=topics)
     if found.must_answer:
         name_leaders_of_fetch(broker, call, response)
     if reader.replica is not None:
@@ -436,49 +439,45 @@ def _begin_session(broker: "Broker", call: Call, request: FetchRequest, reader: 
     return wanted and broker.sessions.add(reader, broker.now.mono_ms)
 
 
-def _is_news(entry: FetchPartition, answer: FetchResponsePartition) -> bool:
-    return (
-        bool(answer.records)
-        or answer.error_code != Error.NONE
-        or answer.high_watermark != entry.sent_high_watermark
-        or answer.log_start_offset != entry.sent_start_offset
+def _remember(reader: Reader, entry: FetchPartition, answer: FetchResponsePartition) -> bool:
+    """Note what the client knows now, and which partitions are worth a look next time. Is any of it news to it?"""
+    has_records, failed = bool(answer.records), answer.error_code != 0
+    high_watermark, start_offset = answer.high_watermark, answer.log_start_offset
+    is_news = (
+        has_records
+        or failed
+        or high_watermark != entry.sent_high_watermark
+        or start_offset != entry.sent_start_offset
         or answer.diverging_epoch is not None
         or answer.preferred_read_replica >= 0
     )
-
-
-def _remember(reader: Reader, entry: FetchPartition, answer: FetchResponsePartition) -> None:
-    """What the client knows now; and which partitions are worth a look next time."""
     if reader.id == NO_SESSION:
-        return
+        return is_news
     entry.watch()
-    entry.sent_high_watermark = answer.high_watermark
-    entry.sent_start_offset = answer.log_start_offset
-    if answer.error_code != Error.NONE or answer.records:
+    entry.sent_high_watermark = high_watermark
+    entry.sent_start_offset = start_offset
+    if has_records or failed:
         # Once more, behind the others: an answer that was full must not starve those it had no room for.
         reader.news.pop(entry, None)
         reader.news[entry] = None
-    elif entry.offset >= _end_for(entry, answer):
+    elif entry.offset >= _end_for(entry, high_watermark):
         reader.news.pop(entry, None)
+    return is_news
 
 
-def _end_for(entry: FetchPartition, answer: FetchResponsePartition) -> int:
+def _end_for(entry: FetchPartition, high_watermark: int) -> int:
     """Up to where this reader may read."""
     if entry.reader.replica is None or entry.local is None:
-        return answer.high_watermark
+        return high_watermark
     return entry.local.log.end_offset
 
 
-def _by_topic(by_id: bool, entries: list[tuple[FetchPartition, FetchResponsePartition]]) -> list[FetchResponseTopic]:
-    topics: list[FetchResponseTopic] = []
-    last: TopicKey | None = None
-    for entry, answer in entries:
-        if entry.topic is not last and entry.topic != last:
-            last = entry.topic
-            topics.append(
-                _response_topic(topic_id=last, partitions=[])
-                if not isinstance(last, str)
-                else _response_topic(topic=last, partitions=[])
-            )
-        topics[-1].partitions.append(answer)
-    return topics
+def _same_topic(entry: FetchPartition, other: FetchPartition) -> bool:
+    return entry.topic is other.topic or comparable(entry.topic) == comparable(other.topic)
+
+
+def _topic_of(entry: FetchPartition) -> FetchResponseTopic:
+    topic = entry.topic
+    if isinstance(topic, str):
+        return _response_topic(topic=topic, partitions=[])
+    return _response_topic(topic_id=topic, partitions=[])

@@ -1,0 +1,69 @@
+/* Searches in rows of numbers that grow, as log/search.py describes them: how many there are up to some value. */
+
+#include "native.h"
+
+static int64_t number_at(const uint8_t *at, Py_ssize_t bytes)
+{
+    uint64_t number = (uint64_t)0 - (*at >> 7); /* all bits are its sign at first */
+    for (Py_ssize_t i = 0; i < bytes; i++)
+        number = number << 8 | at[i];
+    return (int64_t)number;
+}
+
+static PyObject *refused(void)
+{
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "these are not entries with such a number in them");
+    return NULL;
+}
+
+/* count_at_most(entries, bytes of an entry, where its number is, bytes of that, value) */
+PyObject *count_at_most(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    Py_buffer entries;
+    if (nargs != 5)
+        return refused();
+    Py_ssize_t size = PyLong_AsSsize_t(args[1]), at = PyLong_AsSsize_t(args[2]), bytes = PyLong_AsSsize_t(args[3]);
+    int64_t value = PyLong_AsLongLong(args[4]);
+    if (PyErr_Occurred() || at < 0 || bytes < 1 || bytes > 8 || bytes > size || at > size - bytes)
+        return refused();
+    if (PyObject_GetBuffer(args[0], &entries, PyBUF_SIMPLE) < 0)
+        return NULL;
+    const uint8_t *first = (const uint8_t *)entries.buf + at;
+    Py_ssize_t low = 0, high = entries.len / size;
+    while (low < high) {
+        Py_ssize_t middle = low + (high - low) / 2;
+        if (number_at(first + middle * size, bytes) <= value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    PyBuffer_Release(&entries);
+    return PyLong_FromSsize_t(low);
+}
+
+/* count_numbers_at_most(numbers, value): of an array("q") */
+PyObject *count_numbers_at_most(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    Py_buffer numbers;
+    if (nargs != 2)
+        return refused();
+    int64_t value = PyLong_AsLongLong(args[1]);
+    if (PyErr_Occurred() || PyObject_GetBuffer(args[0], &numbers, PyBUF_ND | PyBUF_FORMAT) < 0)
+        return NULL;
+    if (numbers.itemsize != 8 || numbers.ndim != 1 || numbers.format == NULL || strcmp(numbers.format, "q") != 0) {
+        PyBuffer_Release(&numbers);
+        return refused();
+    }
+    const int64_t *first = numbers.buf;
+    Py_ssize_t low = 0, high = numbers.len / 8;
+    while (low < high) {
+        Py_ssize_t middle = low + (high - low) / 2;
+        if (first[middle] <= value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    PyBuffer_Release(&numbers);
+    return PyLong_FromSsize_t(low);
+}

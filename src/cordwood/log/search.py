@@ -1,0 +1,35 @@
+"""How many numbers of a growing row are at most some value: in C (``native/search.c``) where the build has that.
+
+``count_at_most(entries, size, at, width, value)`` looks at packed entries of *size* bytes, each with a signed number of
+*width* bytes, the highest first, at place *at* of it. ``count_numbers_at_most(numbers, value)`` looks at an array("q").
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Final
+
+try:
+    import cordwood.wire._native as native
+except ImportError:  # the sources as they are, see setup.py
+    native = None  # type: ignore[assignment]
+
+Entries = bytes | bytearray
+
+
+def _count_at_most(entries: Entries, size: int, at: int, width: int, value: int, /) -> int:
+    low, high = 0, len(entries) // size
+    while low < high:
+        middle = (low + high) // 2
+        start = middle * size + at
+        if int.from_bytes(entries[start : start + width], "big", signed=True) <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+count_at_most: Final[Callable[[Entries, int, int, int, int], int]] = getattr(native, "count_at_most", _count_at_most)
+count_numbers_at_most: Final[Callable[["array[int]", int], int]] = getattr(
+    native, "count_numbers_at_most", bisect_right
+)

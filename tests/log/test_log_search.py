@@ -1,0 +1,69 @@
+"""Searches in growing rows: the one in C and the one in Python find what counting one by one finds."""
+
+from array import array
+from bisect import bisect_right
+from struct import Struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cordwood.log.search import _count_at_most
+from wire.native_build import native
+
+NUMBERS = st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=40).map(sorted)
+VALUES = st.integers(-(1 << 63), (1 << 63) - 1)
+ENTRY = Struct(">qi")
+
+
+@given(NUMBERS, VALUES)
+def test_numbers_of_an_array_are_counted(numbers: list[int], value: int) -> None:
+    counted = native().count_numbers_at_most(array("q", numbers), value)
+    assert counted == bisect_right(array("q", numbers), value) == sum(number <= value for number in numbers)
+
+
+@given(NUMBERS, VALUES, st.booleans())
+def test_packed_entries_are_counted_by_either_number(numbers: list[int], value: int, torn: bool) -> None:
+    rows = [(number, number >> 32) for number in numbers]
+    entries = b"".join(ENTRY.pack(*row) for row in rows) + b"torn" * torn
+    for column, at, width in ((0, 0, 8), (1, 8, 4)):
+        wanted = value if column == 0 else value >> 32
+        expected = sum(row[column] <= wanted for row in rows)
+        assert native().count_at_most(entries, ENTRY.size, at, width, wanted) == expected
+        assert native().count_at_most(bytearray(entries), ENTRY.size, at, width, wanted) == expected
+        assert _count_at_most(entries, ENTRY.size, at, width, wanted) == expected
+
+
+def test_a_row_that_does_not_grow_is_searched_to_some_end() -> None:
+    for value in range(-5, 5):
+        assert 0 <= native().count_at_most(bytes(range(251)), 5, 1, 4, value) <= 50
+        assert 0 <= native().count_numbers_at_most(array("q", [3, -1, 2]), value) <= 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (b"12345678", 8, 4, 4),
+        (b"12345678", 8, 5, 4, 0),
+        (b"12345678", 8, -1, 4, 0),
+        (b"12345678", 8, 0, 0, 0),
+        (b"12345678", 16, 0, 9, 0),
+        (b"12345678", 0, 0, 0, 0),
+        (b"12345678", -8, 0, 4, 0),
+        (b"12345678", 8, 0, 4, 1 << 63),
+        ("12345678", 8, 0, 4, 0),
+        (b"12345678", 8, 0, 4, None),
+    ],
+)
+def test_what_can_not_be_entries_is_refused(arguments: tuple[Any, ...]) -> None:
+    with pytest.raises((TypeError, ValueError, OverflowError)):
+        native().count_at_most(*arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments", [(array("q"),), (array("d", [1.0]), 1), (array("i", [1]), 1), (b"12345678", 1), (array("q"), "1")]
+)
+def test_what_is_no_array_of_numbers_is_refused(arguments: tuple[Any, ...]) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        native().count_numbers_at_most(*arguments)
