@@ -32,6 +32,7 @@ from cordwood.run.room import take_room
 _CLOSED: Final = -1
 _TEMPORARY_SUFFIX: Final = ".tmp"
 _sync_data: Final = getattr(os, "fdatasync", os.fsync)
+_NO_ATIME: Final = getattr(os, "O_NOATIME", 0)  # Linux has it
 _LARGE_BYTES: Final = 1 << 14  # smaller appends gain little by room
 _ROOM_MIN: Final = 1 << 20
 _ROOM_MAX: Final = 1 << 24
@@ -50,7 +51,7 @@ class RealFile:
         self._path = path
         self._name_is_safe = False
         with _failures(path):
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+            self._descriptor = _open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0))
             status = os.fstat(self._descriptor)
         self.size = status.st_size
         self._room_end = status.st_blocks * _STAT_BLOCK
@@ -291,6 +292,14 @@ class RealDisk:
             if part in ("", ".", "..") or "\0" in part:
                 raise StorageError(f"{path!r} is not a path below {self.root}")
         return f"{self.root}/{path}"
+
+
+def _open(path: str, flags: int) -> int:
+    """A descriptor. When its file was last read is not written down: every slice that is sent would have to look."""
+    try:
+        return os.open(path, flags | _NO_ATIME, 0o644)
+    except PermissionError:  # it is somebody else's, who may want to know
+        return os.open(path, flags, 0o644)
 
 
 def _sync_names_in(directory: str) -> bool:
