@@ -129,6 +129,10 @@ static PyMethodDef functions[] = {
     {"count_numbers_at_most", (PyCFunction)(void (*)(void))count_numbers_at_most, METH_FASTCALL,
      "count_numbers_at_most(numbers, value)"},
     {"read_head", (PyCFunction)(void (*)(void))read_head, METH_FASTCALL, "read_head(frame, flexible_from)"},
+#ifdef __linux__
+    {"send_chunks", (PyCFunction)(void (*)(void))send_chunks, METH_FASTCALL,
+     "send_chunks(socket, pieces) -> how many bytes are left; a piece is bytes or (file, position, length)"},
+#endif
     {"set_up", set_up, METH_VARARGS, "set_up(make_uuid, FileSlice, chunk_bytes_min)"},
     {NULL, NULL, 0, NULL},
 };

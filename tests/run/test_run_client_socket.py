@@ -3,25 +3,37 @@
 import asyncio
 import os
 import socket
+import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import pairwise
 from pathlib import Path
+from select import select
 from typing import Self
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cordwood.broker.connection import Call, Connection, Peer
+from cordwood.errors import StorageError
 from cordwood.ids import ConnectionId
-from cordwood.ports import FileSlice, Instant
-from cordwood.run.client_socket import BELIEVED_BYTES, LONG_BYTES, ClientSocket
+from cordwood.ports import Chunk, FileSlice, Instant
+from cordwood.run.client_socket import (
+    _SEND_CHUNKS,
+    BELIEVED_BYTES,
+    JOINED_BYTES_MAX,
+    LONG_BYTES,
+    TOGETHER_MAX,
+    ClientSocket,
+    _SendChunks,
+)
 from cordwood.run.disk import Names, RealFile
 from cordwood.run.loop import new_event_loop
 from cordwood.run.receive_buffers import PINCHED_BYTES, SHARED_BYTES, SPARES, ReceiveBuffers
 from support.raw import framed
 from support.waiting import eventually
+from wire.native_build import native
 
 REQUEST_BYTES_MAX = 4 << 20
 UNSENT_BYTES_MAX = 1 << 20
@@ -38,13 +50,14 @@ class Server:
         answer_at_once: bool = True,
         requests_max: int = 128,
         buffers: ReceiveBuffers | None = None,
+        pair: tuple[socket.socket, socket.socket] | None = None,
     ) -> None:
         self.loop = loop
         self.reply_bytes = reply_bytes
         self.answer_at_once = answer_at_once
         self.frames: list[bytes] = []
         self.lost: list[str] = []
-        ours, self.peer = _tcp_pair()
+        ours, self.peer = pair or _tcp_pair()
         ours.setblocking(False)
         self.peer.setblocking(False)
         self.client = ClientSocket(
@@ -489,6 +502,7 @@ def test_the_header_of_a_long_answer_leaves_before_its_file(
     sendfile = os.sendfile
 
     with Server(loop) as server:
+        server.client._send_chunks = None
 
         def watched(out: int, source: int, offset: int, count: int) -> int:
             seen.append(server.drain())
@@ -507,6 +521,7 @@ def test_what_stands_between_two_files_waits_for_the_second(loop: asyncio.Abstra
     records = FileSlice(file, 0, LONG_BYTES)
     seen: dict[bytes, int] = {}
     with Server(loop) as server:
+        server.client._send_chunks = None
         send = server.client._send
 
         def watched(data: bytes, flags: int = 0) -> int:
@@ -526,3 +541,204 @@ def test_what_stands_between_two_files_waits_for_the_second(loop: asyncio.Abstra
         eventually(all_came, within_s=5, what="the whole answer")
     file.close()
     assert seen == {b"header": 0, b"between": socket.MSG_MORE, b"tail": 0}
+
+
+# ---------------------------------------------------------------------- both ways to send chunks
+
+
+@pytest.fixture(params=["Python", "C"])
+def send_chunks(request: pytest.FixtureRequest) -> _SendChunks | None:
+    if request.param == "Python":
+        return None
+    if sys.platform != "linux":
+        pytest.skip("C sends chunks on Linux alone")
+    way: _SendChunks = native().send_chunks
+    return way
+
+
+CONTENT = os.urandom(1 << 20)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[RealFile]:
+    (tmp_path / "segment").write_bytes(CONTENT)
+    file = RealFile(str(tmp_path / "segment"), create=False, names=Names(str(tmp_path)))
+    yield file
+    file.close()
+
+
+class Reader(Server):
+    """A client that reads all answers, and a look at what is unsent meanwhile."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        send_chunks: _SendChunks | None,
+        pair: tuple[socket.socket, socket.socket] | None = None,
+    ) -> None:
+        super().__init__(loop, pair=pair)
+        self.client._send_chunks = send_chunks
+        self.came = b""
+
+    def read(self, size: int) -> bytes:
+        """So many bytes, or fewer if the connection ends before."""
+
+        def done() -> bool:
+            self.turn()
+            assert self.client.unsent_bytes == sum(map(len, self.client._unsent))
+            data = None
+            with suppress(BlockingIOError):
+                data = self.peer.recv(1 << 20)
+            self.came += data or b""
+            return data == b"" or len(self.came) >= size
+
+        eventually(done, within_s=5, what=f"{size} bytes")
+        return self.came
+
+
+def _narrow_pair(buffer_bytes: int) -> tuple[socket.socket, socket.socket]:
+    """Not TCP, which takes its time when buffers are small."""
+    ours, peer = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer_bytes)
+    return ours, peer
+
+
+def bytes_of(chunks: list[Chunk]) -> bytes:
+    return b"".join(chunk.read() if isinstance(chunk, FileSlice) else chunk for chunk in chunks)
+
+
+def test_a_compiled_broker_sends_chunks_in_c() -> None:
+    """On Linux. Where nothing is compiled there is no C either."""
+    is_compiled = "cordwood.wire._native" in sys.modules
+    assert (_SEND_CHUNKS is not None) is (is_compiled and sys.platform == "linux")
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    answers=st.lists(
+        st.lists(
+            st.tuples(st.booleans(), st.sampled_from([0, 1, 3, 1_000, 1_024, JOINED_BYTES_MAX, LONG_BYTES])),
+            min_size=1,
+            max_size=6,
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    buffer_bytes=st.sampled_from([None, 1, 100_000]),
+    gathers=st.booleans(),
+)
+def test_answers_arrive_whole_however_little_the_socket_takes(
+    loop: asyncio.AbstractEventLoop,
+    send_chunks: _SendChunks | None,
+    file: RealFile,
+    answers: list[list[tuple[bool, int]]],
+    buffer_bytes: int | None,
+    gathers: bool,
+) -> None:
+    sent: list[Chunk] = []
+    with Reader(loop, send_chunks, None if buffer_bytes is None else _narrow_pair(buffer_bytes)) as reader:
+        reader.client._gathering = gathers
+        for answer in answers:
+            chunks = [_chunk(file, is_slice, size) for is_slice, size in answer]
+            sent += chunks
+            reader.client.send(chunks)
+        if gathers:
+            reader.client._gathering = False
+            reader.client._flush()
+        whole = bytes_of(sent)
+        assert reader.read(len(whole)) == whole
+        assert not reader.client._unsent
+        assert not reader.client._writing
+        assert not reader.lost
+
+
+def _chunk(file: RealFile, is_slice: bool, size: int) -> Chunk:
+    """No empty slice: nobody makes one."""
+    return FileSlice(file, size, size) if is_slice and size else CONTENT[-size:] if size else b""
+
+
+def test_more_chunks_than_are_handed_over_at_once_arrive_whole(
+    loop: asyncio.AbstractEventLoop, send_chunks: _SendChunks | None, file: RealFile
+) -> None:
+    chunks: list[Chunk] = []
+    for number in range(2 * TOGETHER_MAX + 1):
+        chunks += [number.to_bytes(4, "big"), FileSlice(file, number, 2_000)]
+    with Reader(loop, send_chunks, _narrow_pair(30_000)) as reader:
+        reader.client._gathering = True
+        reader.client.send(chunks)
+        reader.client._gathering = False
+        reader.client._flush()
+        whole = bytes_of(chunks)
+        assert reader.read(len(whole)) == whole
+
+
+@pytest.mark.parametrize("header", [b"", b"header"])
+def test_a_segment_that_ended_too_early_ends_the_connection(
+    loop: asyncio.AbstractEventLoop, send_chunks: _SendChunks | None, file: RealFile, header: bytes
+) -> None:
+    with Reader(loop, send_chunks) as reader:
+        reader.client.send([header, FileSlice(file, len(CONTENT) - 10, 15), b"end"])
+        assert header + CONTENT[-10:] == reader.read(1 << 20)
+        assert reader.lost == ["a segment file ended before its slice"]
+
+
+def test_a_slice_of_a_closed_file_is_a_failure_of_the_disk(
+    loop: asyncio.AbstractEventLoop, send_chunks: _SendChunks | None, file: RealFile
+) -> None:
+    file.close()
+    with Reader(loop, send_chunks) as reader, pytest.raises(StorageError, match="the file is closed"):
+        reader.client.send([b"header", FileSlice(file, 0, 10)])
+
+
+def test_a_client_that_is_gone_is_lost_once(
+    loop: asyncio.AbstractEventLoop, send_chunks: _SendChunks | None, file: RealFile
+) -> None:
+    with Reader(loop, send_chunks) as reader:
+        reader.client._pause_reading()  # or that finds out first
+        reader.peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # closes by a reset
+        reader.peer.close()
+        for _ in range(3):
+            reader.client.send([b"header", FileSlice(file, 0, len(CONTENT)), b"end"])
+            reader.turn()
+        assert len(reader.lost) == 1
+        assert not reader.client._unsent
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="C sends chunks on Linux alone")
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    chunks=st.lists(
+        st.tuples(st.booleans(), st.sampled_from([1, 3, 4_000, JOINED_BYTES_MAX - 3, JOINED_BYTES_MAX])),
+        min_size=2,
+        max_size=30,
+    )
+)
+def test_both_ways_make_the_same_system_calls(
+    loop: asyncio.AbstractEventLoop, file: RealFile, chunks: list[tuple[bool, int]]
+) -> None:
+    """On a socket where every call is a message of its own."""
+    calls = [
+        _messages(
+            loop, way, [_chunk(file, is_slice and size < JOINED_BYTES_MAX // 2, size) for is_slice, size in chunks]
+        )
+        for way in (None, native().send_chunks)
+    ]
+    assert calls[0] == calls[1]
+
+
+def _messages(loop: asyncio.AbstractEventLoop, way: _SendChunks | None, chunks: list[Chunk]) -> list[bytes]:
+    with Reader(loop, way) as reader:
+        ours, peer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, peer:
+            ours.setblocking(False)
+            reader.client._fd, descriptor = ours.fileno(), reader.client._fd
+            reader.client._send = ours.send
+            reader.client._queue(chunks)
+            seen: list[bytes] = []
+            while reader.client._unsent:
+                with suppress(BlockingIOError):
+                    reader.client._send_unsent()
+                while select([peer], [], [], 0)[0]:
+                    seen.append(peer.recv(1 << 20))
+            reader.client._fd = descriptor
+        return seen

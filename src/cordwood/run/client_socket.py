@@ -12,16 +12,22 @@ import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import islice
 from struct import Struct
 from time import monotonic
 from typing import Final
 
 from cordwood.broker.connection import Connection
 from cordwood.errors import ProtocolError
-from cordwood.ports import Chunk, FileSlice, Instant
+from cordwood.ports import Buffer, Chunk, FileSlice, Instant
 from cordwood.run.clock import now
 from cordwood.run.disk import RealFile
 from cordwood.run.receive_buffers import SHARED_BYTES, ReceiveBuffers
+
+try:
+    import cordwood.wire._native as native
+except ModuleNotFoundError:
+    native = None  # type: ignore[assignment]
 
 BELIEVED_BYTES: Final = (
     1 << 17
@@ -31,12 +37,17 @@ SLICE_MS: Final = 10  # so long the requests of one client are dealt with before
 SMALL_BYTES: Final = 1024  # replies that are copied together at once
 JOINED_BYTES_MAX: Final = 1 << 16  # unsent replies that are copied together rather than sent one by one
 LONG_BYTES: Final = 1 << 18  # a client that waits for so much is told early
+TOGETHER_MAX: Final = 256  # unsent chunks that are handed over at once; the socket may take the first alone
 
 _LENGTH: Final = Struct(">i")
 
 OnFrame = Callable[["ClientSocket", memoryview, Instant], None]
 OnLost = Callable[["ClientSocket", str, bool], None]
 """With the reason, and whether the client broke the protocol."""
+_Piece = Buffer | tuple[int, int, int]
+"""A chunk as C can read it. That of a file is a descriptor, a position and a length: ``FileSlice`` may be compiled."""
+_SendChunks = Callable[[int, list[_Piece]], int]
+"""To a socket; it returns how many bytes are left."""
 
 
 class ClientSocket:
@@ -59,6 +70,7 @@ class ClientSocket:
         "_resting",
         "_resuming",
         "_send",
+        "_send_chunks",
         "_socket",
         "_start",
         "_unsent",
@@ -96,6 +108,7 @@ class ClientSocket:
         self._fd = sock.fileno()
         self._recv_into = sock.recv_into
         self._send = sock.send
+        self._send_chunks = _SEND_CHUNKS
         self._reading = False
         self._writing = False
         self._gathering = False
@@ -287,6 +300,8 @@ class ClientSocket:
             self._queue(chunks)
         elif len(chunks) == 1 and not isinstance(chunks[0], FileSlice):
             self._send_one(chunks[0])
+        elif self._send_chunks is not None:
+            self._send_at_once(chunks, self._send_chunks)
         else:
             small = [chunk for chunk in chunks if type(chunk) is bytes and len(chunk) < SMALL_BYTES]
             if len(small) == len(chunks):  # several replies: to queue them would take twice as long
@@ -306,6 +321,18 @@ class ClientSocket:
             return
         if sent < len(chunk):
             self._queue([memoryview(chunk)[sent:]])
+            self._wait_writable()
+
+    def _send_at_once(self, chunks: Sequence[Chunk], send_chunks: _SendChunks) -> None:
+        """Queue only what the socket does not take."""
+        try:
+            left = send_chunks(self._fd, _pieces(list(chunks)))
+        except OSError as error:
+            self._lost(error.strerror or str(error))
+            return
+        if left:
+            self._queue(chunks)
+            self._forget(self._unsent_bytes - left)
             self._wait_writable()
 
     def _queue(self, chunks: Sequence[Chunk]) -> None:
@@ -331,17 +358,36 @@ class ClientSocket:
             self._loop.remove_writer(self._fd)
 
     def _send_unsent(self) -> None:
-        unsent = self._unsent
+        """Send all of it. ``BlockingIOError``: the rest must wait until the socket is writable."""
+        if self._send_chunks is not None:
+            self._send_together(self._send_chunks)
+        else:
+            self._send_one_by_one()
+
+    def _send_together(self, send_chunks: _SendChunks) -> None:
+        while self._unsent:
+            first = list(islice(self._unsent, TOGETHER_MAX))
+            size = sum([len(chunk) for chunk in first])
+            left = send_chunks(self._fd, _pieces(first))
+            self._forget(size - left)
+            if left:
+                raise BlockingIOError
+
+    def _send_one_by_one(self) -> None:
         is_first = True
-        while unsent:
-            chunk = unsent[0] if len(unsent) == 1 else self._join_first()
-            sent = self._send_chunk(chunk, is_first)
+        while self._unsent:
+            chunk = self._unsent[0] if len(self._unsent) == 1 else self._join_first()
+            self._forget(self._send_chunk(chunk, is_first))
             is_first = False
-            self._unsent_bytes -= sent
-            if sent == len(chunk):
-                unsent.popleft()
-            else:
-                unsent[0] = _rest(chunk, sent)
+
+    def _forget(self, sent: int) -> None:
+        """So many bytes have left."""
+        unsent = self._unsent
+        self._unsent_bytes -= sent
+        while unsent and sent >= len(unsent[0]):
+            sent -= len(unsent.popleft())
+        if sent:
+            unsent[0] = _rest(unsent[0], sent)
 
     def _join_first(self) -> Chunk:
         """Make one chunk of the small ones in front, so that they take one system call."""
@@ -415,6 +461,21 @@ class ClientSocket:
 
 
 _MSG_MORE: Final = getattr(socket, "MSG_MORE", 0)  # Linux has it
+
+
+_SEND_CHUNKS: Final[_SendChunks | None] = getattr(native, "send_chunks", None)
+"""``_send_one_by_one`` in C, and in one call (``native/send.c``)."""
+
+
+def _pieces(chunks: list[Chunk]) -> list[_Piece]:
+    return [_piece(chunk) for chunk in chunks]
+
+
+def _piece(chunk: Chunk) -> _Piece:
+    if isinstance(chunk, FileSlice):
+        assert isinstance(chunk.file, RealFile)
+        return chunk.file.fileno(), chunk.position, chunk.length
+    return chunk
 
 
 def _claimed(view: memoryview, start: int, end: int) -> int:
