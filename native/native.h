@@ -88,6 +88,7 @@ PyObject *usual_header(PyObject *module, PyObject *const *args, Py_ssize_t nargs
 /* search.c: both answer how many numbers of a growing row are at most a value */
 PyObject *count_at_most(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *count_numbers_at_most(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+
 /* send.c, on Linux: send_chunks(socket, pieces) -> how many bytes are left. It is no codec, and raises its own errors. */
 PyObject *send_chunks(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 
