@@ -8,8 +8,7 @@
 
 enum {
     LENGTH_AT = 8, EPOCH_AT = 12, MAGIC_AT = 16, CRC_AT = 17, ATTRIBUTES_AT = 21, DELTA_AT = 23, BASE_TIMESTAMP_AT = 27,
-    MAX_TIMESTAMP_AT = 35, PRODUCER_AT = 43, PRODUCER_EPOCH_AT = 51, SEQUENCE_AT = 53, COUNT_AT = 57, HEADER_SIZE = 61,
-    FIELDS = 13
+    MAX_TIMESTAMP_AT = 35, PRODUCER_AT = 43, PRODUCER_EPOCH_AT = 51, SEQUENCE_AT = 53, COUNT_AT = 57, HEADER_SIZE = 61
 };
 enum { MAGIC = 2, RECORD_SIZE_MIN = 7, VARINT_SIZE_MAX = 5 };
 enum { CODEC_MASK = 0x07, CODEC_MAX = 4, LOG_APPEND_TIME = 0x08 };
@@ -68,23 +67,13 @@ static int is_usual(const uint8_t *batch, Py_ssize_t size)
     return crc_of(batch + ATTRIBUTES_AT, (size_t)(size - ATTRIBUTES_AT)) == (uint32_t)number_at(batch + CRC_AT, 4);
 }
 
-/* A named tuple of all fields, in their order. */
-static PyObject *header_of(const uint8_t *batch, PyTypeObject *type)
+/* The fields that the size of a batch and the rules above do not give, in their order. */
+static PyObject *fields_of(const uint8_t *batch)
 {
-    PyObject *header = type->tp_alloc(type, FIELDS);
-    if (header == NULL)
-        return NULL;
-#if PY_VERSION_HEX >= 0x030E0000 /* a tuple remembers its hash from then on, and 0 would be one */
-    ((PyTupleObject *)header)->ob_hash = -1;
-#endif
-    const long long fields[FIELDS] = {
-        i64_at(batch),
-        i32_at(batch + LENGTH_AT),
+    const long long fields[] = {
         i32_at(batch + EPOCH_AT),
-        MAGIC,
         (long long)number_at(batch + CRC_AT, 4),
         i16_at(batch + ATTRIBUTES_AT),
-        i32_at(batch + DELTA_AT),
         i64_at(batch + BASE_TIMESTAMP_AT),
         i64_at(batch + MAX_TIMESTAMP_AT),
         i64_at(batch + PRODUCER_AT),
@@ -92,28 +81,24 @@ static PyObject *header_of(const uint8_t *batch, PyTypeObject *type)
         i32_at(batch + SEQUENCE_AT),
         i32_at(batch + COUNT_AT),
     };
-    for (Py_ssize_t i = 0; i < FIELDS; i++) {
+    const Py_ssize_t count = sizeof fields / sizeof *fields;
+    PyObject *found = PyTuple_New(count);
+    for (Py_ssize_t i = 0; found != NULL && i < count; i++) {
         PyObject *number = PyLong_FromLongLong(fields[i]);
-        if (number == NULL) {
-            Py_DECREF(header);
-            return NULL;
-        }
-        PyTuple_SET_ITEM(header, i, number);
+        if (number == NULL)
+            Py_CLEAR(found);
+        else
+            PyTuple_SET_ITEM(found, i, number);
     }
-    return header;
+    return found;
 }
 
-PyObject *usual_header(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+PyObject *usual_batch(PyObject *Py_UNUSED(module), PyObject *batch)
 {
-    if (nargs != 2 || !PyType_Check(args[1]) || !PyType_IsSubtype((PyTypeObject *)args[1], &PyTuple_Type)) {
-        PyErr_SetString(PyExc_TypeError, "usual_header(batch, type of the header)");
-        return NULL;
-    }
     Py_buffer view;
-    if (PyObject_GetBuffer(args[0], &view, PyBUF_SIMPLE) < 0)
+    if (PyObject_GetBuffer(batch, &view, PyBUF_SIMPLE) < 0)
         return NULL;
-    int usual = is_usual(view.buf, view.len);
-    PyObject *header = usual ? header_of(view.buf, (PyTypeObject *)args[1]) : Py_NewRef(Py_None);
+    PyObject *found = is_usual(view.buf, view.len) ? fields_of(view.buf) : Py_NewRef(Py_None);
     PyBuffer_Release(&view);
-    return header;
+    return found;
 }

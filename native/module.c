@@ -139,8 +139,7 @@ static PyMethodDef functions[] = {
 
 static PyMethodDef crc_functions[] = {
     {"crc32c", crc32c_of, METH_O, "crc32c(data) -> the CRC-32C of its bytes"},
-    {"usual_header", (PyCFunction)(void (*)(void))usual_header, METH_FASTCALL,
-     "usual_header(batch, type) -> the header of a batch that may be taken, or None"},
+    {"usual_batch", usual_batch, METH_O, "usual_batch(batch) -> fields of the header of one that may be taken, or None"},
     {NULL, NULL, 0, NULL},
 };
 

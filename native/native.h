@@ -82,8 +82,8 @@ int set_up_crc(void);
 uint32_t crc_of(const uint8_t *at, size_t size);
 PyObject *crc32c_of(PyObject *module, PyObject *data);
 
-/* batch.c, on the same processors: usual_header(batch, type) -> the header of a batch that may be taken, or None */
-PyObject *usual_header(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+/* batch.c, on the same processors: usual_batch(batch) -> fields of the header of a batch that may be taken, or None */
+PyObject *usual_batch(PyObject *module, PyObject *batch);
 
 /* search.c: both answer how many numbers of a growing row are at most a value */
 PyObject *count_at_most(PyObject *module, PyObject *const *args, Py_ssize_t nargs);

@@ -8,6 +8,7 @@ import pytest
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import Error, Refused
 from cordwood.log import AppendResult, Log, open_log
+from cordwood.log.producers import CompletedTransaction
 from cordwood.ports import Instant
 from cordwood.record.batch import BatchHeader, batches
 from cordwood.record.build import Record, build, records
@@ -22,6 +23,19 @@ TINY = TopicConfig(segment_bytes=400, index_interval_bytes=150, retention_ms=-1)
 
 def instant(ms: int = START_MS) -> Instant:
     return Instant(ms, ms)
+
+
+def outcome(result: AppendResult | None) -> tuple[int, int, int, int, bool, CompletedTransaction | None]:
+    """All that an append tells."""
+    assert result is not None
+    return (
+        result.first_offset,
+        result.last_offset,
+        result.log_append_time_ms,
+        result.log_start_offset,
+        result.duplicate,
+        result.completed,
+    )
 
 
 class Bench:

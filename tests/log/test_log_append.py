@@ -6,16 +6,16 @@ import pytest
 
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import Error, StorageError
-from cordwood.log import AppendResult, RecordsRefused
+from cordwood.log import RecordsRefused
 from cordwood.record.batch import LOG_APPEND_TIME, Codec, batches, check_crc, header_at
 from cordwood.record.build import Record, build, build_values, records, seal
-from log.builders import START_MS, TINY, Bench, batch_of, instant, read_values, refused
+from log.builders import START_MS, TINY, Bench, batch_of, instant, outcome, read_values, refused
 
 
 def test_batches_get_offsets_one_after_the_other() -> None:
     bench = Bench()
-    assert bench.append(3) == AppendResult(0, 2, -1, 0)
-    assert bench.append(1) == AppendResult(3, 3, -1, 0)
+    assert outcome(bench.append(3)) == (0, 2, -1, 0, False, None)
+    assert outcome(bench.append(1)) == (3, 3, -1, 0, False, None)
     assert bench.log.end_offset == 4
     assert bench.offsets() == [0, 1, 2, 3]
     bench.log.check()
@@ -103,7 +103,7 @@ class TestTimestamps:
         )
         for wrong in (START_MS - 101, START_MS + 51):
             batch = batch_of([Record(0, START_MS, None, b""), Record(1, wrong, None, b"")])
-            header = header_at(batch)._replace(max_timestamp=START_MS)  # the header does not give it away
+            header = header_at(batch).replaced(max_timestamp=START_MS)  # the header does not give it away
             with pytest.raises(RecordsRefused) as caught:
                 bench.log.append(memoryview(seal(bytearray(batch), header)), leader_epoch=0, now=bench.now)
             assert caught.value.error is Error.INVALID_TIMESTAMP

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from struct import pack
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 from cordwood.errors import CorruptData, Error, Refused
 from cordwood.record.batch import (
     CONTROL,
+    CRC_AT,
     DELETE_HORIZON,
+    HEADER_FIELDS,
     HEADER_SIZE,
     SEQUENCE_MAX,
     BatchHeader,
@@ -29,7 +32,7 @@ from cordwood.record.build import Record, build, build_values, records, seal
 
 def changed(batch: bytearray, **fields: int) -> memoryview:
     """The batch with other header fields and a CRC that goes with them."""
-    return memoryview(seal(bytearray(batch), header_at(batch)._replace(**fields)))
+    return memoryview(seal(bytearray(batch), header_at(batch).replaced(**fields)))
 
 
 def refusal(call: Callable[[], object]) -> Error:
@@ -60,6 +63,32 @@ def test_the_header_is_read_field_by_field() -> None:
     assert (header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence) == (11, 2, 5, 7)
     assert (header.codec, header.is_transactional, header.is_control) == (Codec.GZIP, True, False)
     assert not header.has_log_append_time
+
+
+def test_headers_are_equal_if_all_their_fields_are() -> None:
+    header = header_at(three())
+    assert header == header_at(three())
+    assert header != header.numbers()
+    for name in HEADER_FIELDS:
+        other = header.replaced(**{name: getattr(header, name) + 1})
+        assert getattr(other, name) == getattr(header, name) + 1
+        assert header != other
+        assert header == other.replaced(**{name: getattr(header, name)})
+
+
+def test_a_header_has_no_other_fields() -> None:
+    with pytest.raises(TypeError):
+        header_at(three()).replaced(leader=1)
+
+
+def test_a_header_shows_its_fields_as_they_lie_in_the_bytes() -> None:
+    header = BatchHeader(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+    assert header.numbers() == tuple(range(13))
+    assert repr(header) == (
+        "BatchHeader(base_offset=0, length=1, leader_epoch=2, magic=3, crc=4, attributes=5, last_offset_delta=6, "
+        "base_timestamp=7, max_timestamp=8, producer_id=9, producer_epoch=10, base_sequence=11, record_count=12)"
+    )
+    assert seal(bytearray(HEADER_SIZE), header)[:CRC_AT] == pack(">qiib", 0, 1, 2, 3)
 
 
 def test_a_good_batch_is_accepted() -> None:
@@ -232,10 +261,10 @@ def test_a_damaged_header_never_passes_as_another_batch(data: st.DataObject) -> 
     except Refused:
         return
     untouched = {"base_offset": 0, "leader_epoch": 0}
-    assert header._replace(**untouched) == header_at(three())._replace(**untouched)
+    assert header.replaced(**untouched) == header_at(three()).replaced(**untouched)
 
 
 def test_an_unknown_codec_of_a_stored_batch_is_corrupt() -> None:
-    header = BatchHeader._make([0] * 13)._replace(attributes=6)
+    header = header_at(three()).replaced(attributes=6)
     with pytest.raises(CorruptData):
         _ = header.codec

@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cordwood.errors import Refused
-from cordwood.record.batch import ATTRIBUTES_AT, CRC_AT, HEADER_SIZE, LENGTH_END, BatchHeader, Codec, _looked_at
+from cordwood.record.batch import (
+    ATTRIBUTES_AT,
+    CRC_AT,
+    HEADER_SIZE,
+    LENGTH_END,
+    BatchHeader,
+    Codec,
+    _looked_at,
+    usual_header,
+)
 from cordwood.record.build import Record, build
 from wire.native_build import native
 
@@ -18,13 +27,13 @@ NOW_MS = 1_700_000_000_000
 
 @pytest.fixture(scope="module", autouse=True)
 def _needs_a_processor_for_it() -> None:
-    if not hasattr(native(), "usual_header"):
+    if not hasattr(native(), "usual_batch"):
         pytest.skip("this processor does not multiply polynomials 512 bits at a time: Python looks at batches")
 
 
 def in_c(data: bytes | bytearray) -> BatchHeader | None:
-    header: BatchHeader | None = native().usual_header(memoryview(data), BatchHeader)
-    return header
+    looked = native().usual_batch(memoryview(data))
+    return usual_header(looked, len(data)) if looked is not None else None
 
 
 def in_python(data: bytes | bytearray) -> BatchHeader | None:
@@ -62,9 +71,7 @@ def test_every_usual_batch_is_taken_as_it_is(codec: Codec, size: int, count: int
         data = batch(*values, codec=codec, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
         header = in_c(data)
         assert header is not None
-        assert type(header) is BatchHeader
         assert header == in_python(data)
-        assert hash(header) == hash(tuple(header))
         assert header.record_count == count
 
 
@@ -107,6 +114,6 @@ def test_random_headers_are_taken_by_both_or_by_none(seed: int, cut: int, tail: 
 
 
 def test_wrong_arguments_are_refused() -> None:
-    for arguments in ((), (b"x",), (b"x", dict), (b"x", 5), ("text", BatchHeader), (b"x", BatchHeader, 1)):
+    for arguments in ((), ("text",), (5,), (b"x", b"y")):
         with pytest.raises(TypeError):
-            native().usual_header(*arguments)
+            native().usual_batch(*arguments)

@@ -74,7 +74,7 @@ def test_log_append_time_overrides_the_records_own() -> None:
 
 def test_bytes_after_the_last_record_are_corrupt() -> None:
     batch = build_values([b"a", b"b"])
-    header = header_at(batch)._replace(record_count=1)
+    header = header_at(batch).replaced(record_count=1)
     with pytest.raises(CorruptData):
         list(records(batch, header, limit=LIMIT))
 
@@ -82,7 +82,7 @@ def test_bytes_after_the_last_record_are_corrupt() -> None:
 def test_fewer_records_than_said_are_corrupt() -> None:
     batch = build_values([b"a", b"b"])
     with pytest.raises(CorruptData):
-        list(records(batch, header_at(batch)._replace(record_count=3), limit=LIMIT))
+        list(records(batch, header_at(batch).replaced(record_count=3), limit=LIMIT))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_fewer_records_than_said_are_corrupt() -> None:
 def test_nonsense_instead_of_records_is_corrupt(body: bytes) -> None:
     batch = bytearray(HEADER_SIZE) + body
     template = header_at(build_values([b""]))
-    header = template._replace(length=len(batch) - 12)
+    header = template.replaced(length=len(batch) - 12)
     with pytest.raises(CorruptData):
         list(records(seal(batch, header), header, limit=LIMIT))
 
@@ -114,7 +114,7 @@ def test_nonsense_instead_of_records_is_corrupt(body: bytes) -> None:
 @settings(max_examples=300)
 @given(st.binary(max_size=80), st.integers(0, 2**31 - 1))
 def test_any_bytes_instead_of_records_end_well(body: bytes, count: int) -> None:
-    header = header_at(build_values([b""]))._replace(length=HEADER_SIZE - 12 + len(body), record_count=count)
+    header = header_at(build_values([b""])).replaced(length=HEADER_SIZE - 12 + len(body), record_count=count)
     try:
         found = list(records(bytes(HEADER_SIZE) + body, header, limit=LIMIT))
     except CorruptData:

@@ -54,7 +54,7 @@ def test_a_glance_refuses_what_a_look_refuses(batch: bytes, data: st.DataObject)
 
 
 def test_no_more_records_than_the_limit_are_looked_at() -> None:
-    header = header_at(build([Record(0, 0, None, None)]))._replace(record_count=RECORDS_MAX + 1)
+    header = header_at(build([Record(0, 0, None, None)])).replaced(record_count=RECORDS_MAX + 1)
     with pytest.raises(CorruptData, match="more than"):
         next(glance(b"", header))
 
@@ -77,6 +77,6 @@ def test_the_first_record_since_a_time_is_found(
 
 def test_a_header_that_promises_younger_records_than_there_are_is_corrupt() -> None:
     batch, header = _three_records()
-    lying = seal(bytearray(batch), header._replace(max_timestamp=1000))
+    lying = seal(bytearray(batch), header.replaced(max_timestamp=1000))
     with pytest.raises(CorruptData, match="although its header says so"):
         first_since(lying[HEADER_SIZE:], header_at(lying), 500, 0)

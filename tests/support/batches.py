@@ -17,9 +17,9 @@ def values_batch(*values: bytes, timestamp: int = 0) -> bytes:
 def altered(batch: bytes, payload: bytes | None = None, /, **fields: int) -> bytes:
     """The batch with other header fields, or another payload, and with a CRC and a length that fit unless given."""
     body = batch[HEADER_SIZE:] if payload is None else payload
-    header: BatchHeader = header_at(batch)._replace(length=HEADER_SIZE - 12 + len(body))
+    header: BatchHeader = header_at(batch).replaced(length=HEADER_SIZE - 12 + len(body))
     changed = bytearray(HEADER_SIZE) + body
-    sealed = bytearray(seal(changed, header._replace(**{k: v for k, v in fields.items() if k != "crc"})))
+    sealed = bytearray(seal(changed, header.replaced(**{k: v for k, v in fields.items() if k != "crc"})))
     if "crc" in fields:
         sealed[17:21] = fields["crc"].to_bytes(4, "big")
     return bytes(sealed)

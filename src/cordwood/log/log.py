@@ -48,15 +48,26 @@ class Piece:
         self.available = available
 
 
-class AppendResult(NamedTuple):
+class AppendResult:
     """What became of an append. ``log_append_time_ms`` is -1 where records keep their producer's time."""
 
-    first_offset: int
-    last_offset: int
-    log_append_time_ms: int
-    log_start_offset: int
-    duplicate: bool = False
-    completed: CompletedTransaction | None = None
+    __slots__ = ("completed", "duplicate", "first_offset", "last_offset", "log_append_time_ms", "log_start_offset")
+
+    def __init__(
+        self,
+        first_offset: int,
+        last_offset: int,
+        log_append_time_ms: int,
+        log_start_offset: int,
+        duplicate: bool = False,
+        completed: CompletedTransaction | None = None,
+    ) -> None:
+        self.first_offset: Final = first_offset
+        self.last_offset: Final = last_offset
+        self.log_append_time_ms: Final = log_append_time_ms
+        self.log_start_offset: Final = log_start_offset
+        self.duplicate: Final = duplicate
+        self.completed: Final = completed
 
 
 class Swap(NamedTuple):
@@ -236,8 +247,7 @@ class Log:
         if header.producer_id >= 0:
             self._producers.append(header, first_offset)
         time_ms = now.wall_ms if self._rules.log_append_time else NO_TIMESTAMP
-        values = first_offset, self.end_offset - 1, time_ms, self.log_start_offset, False, None
-        return new_tuple(AppendResult, values)
+        return AppendResult(first_offset, self.end_offset - 1, time_ms, self.log_start_offset)
 
     def append_own(self, data: memoryview, *, leader_epoch: int, now: Instant) -> AppendResult:
         """Append a batch that this broker has made itself: nothing in it needs to be looked at."""

@@ -99,7 +99,7 @@ class ProduceRules:
         else:
             attributes, timestamp = header.attributes | LOG_APPEND_TIME, now_ms
         stamp_timestamp(data, attributes, timestamp)
-        return header._replace(attributes=attributes, max_timestamp=timestamp)
+        return header.replaced(attributes=attributes, max_timestamp=timestamp)
 
     def _rewritten(self, data: memoryview, header: BatchHeader, now_ms: int) -> tuple[memoryview, BatchHeader]:
         """Look at every record, and compress them as the topic wants it."""
@@ -110,7 +110,7 @@ class ProduceRules:
             raise Refused(Error.INVALID_RECORD, f"The records of the batch can not be read: {error}.") from error
         if self._target is None or self._target == header.codec:
             return data, header
-        built = memoryview(self._compressed(body, header._replace(max_timestamp=max_timestamp), self._target))
+        built = memoryview(self._compressed(body, header.replaced(max_timestamp=max_timestamp), self._target))
         if len(built) > self._bytes_max:
             raise _too_large(len(built), self._bytes_max)
         return built, produced_batch(built)
@@ -119,7 +119,7 @@ class ProduceRules:
         """The same records, which change in nothing, in a batch of another codec."""
         batch = bytearray(HEADER_SIZE) + compress(codec, body, _level(self._config, codec))
         attributes = header.attributes & ~CODEC_MASK | codec
-        return seal(batch, header._replace(length=len(batch) - LENGTH_END, attributes=attributes))
+        return seal(batch, header.replaced(length=len(batch) - LENGTH_END, attributes=attributes))
 
     def _check_records(self, body: Buffer, header: BatchHeader, now_ms: int) -> int:
         """Are all records as this topic wants them? The largest of their timestamps."""

@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 
 from cordwood.errors import Error, Refused
 from cordwood.ids import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
-from cordwood.ports import new_tuple
 from cordwood.record.batch import SEQUENCE_MAX, TRANSACTIONAL, BatchHeader
 from cordwood.record.control import ControlType, EndMarker
 
@@ -24,13 +23,16 @@ from .snapshot import SnapshotEntry
 BATCHES_KEPT: Final = 5
 
 
-class BatchSpan(NamedTuple):
+class BatchSpan:
     """The sequence numbers and offsets of one batch."""
 
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp: int
+    __slots__ = ("last_offset", "last_sequence", "offset_delta", "timestamp")
+
+    def __init__(self, last_sequence: int, last_offset: int, offset_delta: int, timestamp: int) -> None:
+        self.last_sequence: Final = last_sequence
+        self.last_offset: Final = last_offset
+        self.offset_delta: Final = offset_delta
+        self.timestamp: Final = timestamp
 
     @property
     def first_sequence(self) -> int:
@@ -61,9 +63,10 @@ class Producer:
 
     def add(self, span: BatchSpan) -> None:
         """A batch was written."""
-        if len(self.spans) == BATCHES_KEPT:
-            del self.spans[0]
-        self.spans.append(span)
+        spans = self.spans
+        if len(spans) == BATCHES_KEPT:
+            spans.pop(0)
+        spans.append(span)
         self.next_sequence = 0 if span.last_sequence == SEQUENCE_MAX else span.last_sequence + 1
 
     @property
@@ -151,9 +154,9 @@ class Producers:
         """A batch of records by a producer was written at *first_offset*."""
         producer = self._of_epoch(header.producer_id, header.producer_epoch)
         delta = header.last_offset_delta
-        values = header.last_sequence, first_offset + delta, delta, header.max_timestamp
-        producer.add(new_tuple(BatchSpan, values))
-        producer.last_timestamp = header.max_timestamp
+        timestamp = header.max_timestamp
+        producer.add(BatchSpan(header.last_sequence, first_offset + delta, delta, timestamp))
+        producer.last_timestamp = timestamp
         if header.attributes & TRANSACTIONAL and producer.transaction_start == NO_OFFSET:
             producer.transaction_start = first_offset
             self._open[first_offset] = header.producer_id

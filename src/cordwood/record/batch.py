@@ -10,11 +10,11 @@ Two kinds of trouble are told apart. ``CorruptData``: these bytes are no batch, 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from cordwood.errors import CorruptData, Error, Refused
 from cordwood.ids import NO_SEQUENCE
-from cordwood.ports import Buffer, new_tuple
+from cordwood.ports import Buffer
 from cordwood.record.crc import crc32c
 
 try:
@@ -68,22 +68,89 @@ class Codec(IntEnum):
 CODEC_MAX: Final = Codec.ZSTD.value
 
 
-class BatchHeader(NamedTuple):
-    """The fixed part of a batch, field by field as it lies in the bytes."""
+HEADER_FIELDS: Final = (
+    "base_offset",
+    "length",
+    "leader_epoch",
+    "magic",
+    "crc",
+    "attributes",
+    "last_offset_delta",
+    "base_timestamp",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "record_count",
+)
 
-    base_offset: int
-    length: int
-    leader_epoch: int
-    magic: int
-    crc: int
-    attributes: int
-    last_offset_delta: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    record_count: int
+
+class BatchHeader:
+    """The fixed part of a batch, field by field as it lies in the bytes. It never changes.
+
+    By hand, not a named tuple: compiled, a field of this one is a number in its place and no object.
+    """
+
+    __slots__ = HEADER_FIELDS
+
+    def __init__(
+        self,
+        base_offset: int,
+        length: int,
+        leader_epoch: int,
+        magic: int,
+        crc: int,
+        attributes: int,
+        last_offset_delta: int,
+        base_timestamp: int,
+        max_timestamp: int,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        record_count: int,
+    ) -> None:
+        self.base_offset: Final = base_offset
+        self.length: Final = length
+        self.leader_epoch: Final = leader_epoch
+        self.magic: Final = magic
+        self.crc: Final = crc
+        self.attributes: Final = attributes
+        self.last_offset_delta: Final = last_offset_delta
+        self.base_timestamp: Final = base_timestamp
+        self.max_timestamp: Final = max_timestamp
+        self.producer_id: Final = producer_id
+        self.producer_epoch: Final = producer_epoch
+        self.base_sequence: Final = base_sequence
+        self.record_count: Final = record_count
+
+    def numbers(self) -> tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]:
+        """All fields, in their order."""
+        return (
+            self.base_offset,
+            self.length,
+            self.leader_epoch,
+            self.magic,
+            self.crc,
+            self.attributes,
+            self.last_offset_delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.record_count,
+        )
+
+    def replaced(self, **fields: int) -> "BatchHeader":
+        """This one with other numbers in some of its fields."""
+        return BatchHeader(**(dict(zip(HEADER_FIELDS, self.numbers(), strict=True)) | fields))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BatchHeader) and self.numbers() == other.numbers()
+
+    def __repr__(self) -> str:
+        fields = [f"{name}={number}" for name, number in zip(HEADER_FIELDS, self.numbers(), strict=True)]
+        return f"BatchHeader({', '.join(fields)})"
 
     @property
     def size(self) -> int:
@@ -125,9 +192,10 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & LOG_APPEND_TIME)
 
 
-_usual_header: Final[Callable[[memoryview, type[BatchHeader]], BatchHeader | None] | None] = getattr(
-    native, "usual_header", None
-)
+Looked = tuple[int, int, int, int, int, int, int, int, int]
+"""What C tells of a batch: those fields of its header that neither its size nor the rules for it give."""
+
+_usual_batch: Final[Callable[[memoryview], Looked | None] | None] = getattr(native, "usual_batch", None)
 """``produced_batch`` in C, which answers None for a batch that it does not take (``native/batch.c``)."""
 
 
@@ -140,12 +208,21 @@ def header_at(data: Buffer, position: int = 0) -> BatchHeader:
     """The header of the batch that begins at *position*; the batch itself may go on past the end of *data*."""
     if len(data) - position < HEADER_SIZE:
         raise CorruptData(f"{len(data) - position} bytes are too few for the header of a batch")
-    header = new_tuple(BatchHeader, _unpack_header(data, position))
+    header = _header_at(data, position)
     if header.magic != MAGIC:
         raise CorruptData(f"record format {header.magic}, expected {MAGIC}")
     if header.length < HEADER_SIZE - LENGTH_END:
         raise CorruptData(f"batch length {header.length} is less than its header")
     return header
+
+
+def _header_at(data: Buffer, position: int) -> BatchHeader:
+    (base_offset, length, leader_epoch, magic, crc, attributes, last_offset_delta, base_timestamp, max_timestamp,
+     producer_id, producer_epoch, base_sequence, record_count) = _unpack_header(data, position)  # fmt: skip
+    return BatchHeader(
+        base_offset, length, leader_epoch, magic, crc, attributes, last_offset_delta, base_timestamp, max_timestamp,
+        producer_id, producer_epoch, base_sequence, record_count,
+    )  # fmt: skip
 
 
 def check_counts(header: BatchHeader) -> None:
@@ -190,21 +267,41 @@ def produced_batch(data: memoryview) -> BatchHeader:
 
     Raises ``Refused`` with the code that Kafka answers.
     """
-    usual = _usual_header(data, BatchHeader) if _usual_header is not None else None
-    return usual if usual is not None else _looked_at(data)
+    looked = _usual_batch(data) if _usual_batch is not None else None
+    return usual_header(looked, len(data)) if looked is not None else _looked_at(data)
+
+
+def usual_header(looked: Looked, size: int) -> BatchHeader:
+    """The header of a batch of *size* bytes that C has taken."""
+    leader_epoch, crc, attributes, base_timestamp, max_timestamp, producer_id, epoch, sequence, count = looked
+    return BatchHeader(
+        base_offset=0,
+        length=size - LENGTH_END,
+        leader_epoch=leader_epoch,
+        magic=MAGIC,
+        crc=crc,
+        attributes=attributes,
+        last_offset_delta=count - 1,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        record_count=count,
+    )
 
 
 def _looked_at(data: memoryview) -> BatchHeader:
     size = len(data)
     if size < HEADER_SIZE:
         raise _not_a_batch(data)
-    header = new_tuple(BatchHeader, _unpack_header(data))
-    (base_offset, length, _, magic, crc, attributes, delta, _, _, producer_id, epoch, sequence, count) = header
-    if magic != MAGIC or length + LENGTH_END != size:
+    header = _header_at(data, 0)
+    attributes, producer_id, count = header.attributes, header.producer_id, header.record_count
+    if header.magic != MAGIC or header.size != size:
         raise _not_a_batch(data)
-    if crc32c(data[ATTRIBUTES_AT:]) != crc:
+    if crc32c(data[ATTRIBUTES_AT:]) != header.crc:
         raise Refused(Error.CORRUPT_MESSAGE, "The checksum of the record batch does not match its bytes.")
-    if base_offset or count <= 0 or delta != count - 1:
+    if header.base_offset or count <= 0 or header.last_offset_delta != count - 1:
         raise _invalid_offsets(header)
     if attributes & ~PRODUCER_ATTRIBUTES or attributes & CODEC_MASK > CODEC_MAX:
         raise _invalid_attributes(attributes)
@@ -216,8 +313,9 @@ def _looked_at(data: memoryview) -> BatchHeader:
         if count * RECORD_SIZE_MIN > size - HEADER_SIZE:
             raise Refused(Error.INVALID_RECORD, f"{count} records do not fit into {size - HEADER_SIZE} bytes.")
         _check_first_record(data, size, count)
-    if producer_id >= 0 and (sequence < 0 or epoch < 0):
-        raise Refused(Error.INVALID_RECORD, f"Producer {producer_id} sent sequence {sequence} of epoch {epoch}.")
+    if producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
+        text = f"Producer {producer_id} sent sequence {header.base_sequence} of epoch {header.producer_epoch}."
+        raise Refused(Error.INVALID_RECORD, text)
     return header
 
 

@@ -123,7 +123,7 @@ def build_pairs(pairs: Iterable[tuple[bytes, bytes | None]], *, timestamp: int, 
 
 def seal(batch: bytearray, header: BatchHeader) -> bytearray:
     """Write *header* over the beginning of *batch*, with the CRC that the bytes then have."""
-    HEADER.pack_into(batch, 0, *header)
+    HEADER.pack_into(batch, 0, *header.numbers())
     _CRC.pack_into(batch, ATTRIBUTES_AT - _CRC.size, crc32c(memoryview(batch)[ATTRIBUTES_AT:]))
     return batch
 

@@ -114,7 +114,7 @@ def with_records(
     max_timestamp = header.max_timestamp
     if not attributes & LOG_APPEND_TIME:
         max_timestamp = header.base_timestamp + max(span.timestamp_delta for span in kept)
-    changed = header._replace(
+    changed = header.replaced(
         length=len(batch) - LENGTH_END,
         attributes=attributes,
         base_timestamp=base_timestamp,
@@ -126,7 +126,7 @@ def with_records(
 
 def without_records(header: BatchHeader) -> bytearray:
     """The batch with no records: its offsets, its producer and its time are all that is left."""
-    changed = header._replace(
+    changed = header.replaced(
         length=HEADER_SIZE - LENGTH_END,
         attributes=header.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL),
         base_timestamp=NO_TIMESTAMP,
