@@ -170,3 +170,20 @@ def test_a_search_reads_one_block_however_long_the_index_is() -> None:
     assert index.last() == (511 * 3, 511 * 50)
     assert index.last_at_most(10**9) == (511 * 3, 511 * 50)
     index.check()
+
+
+def test_an_index_ends_before_what_is_more_than_its_last_entry() -> None:
+    disk = SimDisk(Random(1))
+    index = time_index(disk, "index")
+    assert index.ends_before(0)
+    index.add(5, 1)
+    index.add(9, 2)
+    index.flush()
+    loaded = time_index(disk, "index")
+    loaded.load()
+    for one in (index, loaded):
+        assert one.ends_before(10)
+        assert not one.ends_before(9)
+    index.truncate_before(9)
+    assert index.ends_before(9)
+    assert not index.ends_before(5)

@@ -42,6 +42,13 @@ def test_flush_messages_asks_for_a_sync() -> None:
     assert not bench.log.sync_due(bench.now)
 
 
+def test_more_messages_than_there_can_be_never_ask_for_a_sync() -> None:
+    bench = Bench(TopicConfig(flush_messages=2**63 - 1))
+    bench.append(2)
+    assert not bench.log.sync_due(bench.now)
+    assert bench.log.end_offset - bench.log.recovery_point < bench.log.flush_messages
+
+
 def test_flush_ms_asks_for_a_sync_only_if_there_is_something_new() -> None:
     bench = Bench(TopicConfig(flush_ms=100))
     late = instant(bench.now.mono_ms + 100)

@@ -37,8 +37,10 @@ class Index:
         "_block_first",
         "_disk",
         "_firsts",
+        "_has_newest",
         "_iter_unpack",
-        "_newest",
+        "_newest_first",
+        "_newest_second",
         "_pack",
         "_path",
         "_size",
@@ -56,8 +58,9 @@ class Index:
         self._size = entry.size
         self._stored = 0
         self._tail = bytearray()
-        self._newest: tuple[int, int] | None = None
-        """The last entry, while it is one that was added."""
+        self._has_newest = False
+        self._newest_first = 0
+        self._newest_second = 0
         self._firsts = (array("q"), array("q"))
         """The first entries of the blocks, column by column, as far as anybody has searched."""
         self._block = b""
@@ -72,7 +75,7 @@ class Index:
         if size % self._size:
             raise CorruptData(f"{self._path}: {size} bytes are no whole number of entries")
         self._stored = size // self._size
-        self._newest = None
+        self._has_newest = False
         self._forget_firsts(0)
         self._forget_block()
         if self._stored and not self._grows(0, self._stored - 1):
@@ -93,7 +96,7 @@ class Index:
     def forget(self) -> None:
         """Begin anew in memory. The file stays as it is until something is flushed or stored."""
         self._tail.clear()
-        self._newest = None
+        self._has_newest = False
         self._stored = 0
         self._forget_firsts(0)
         self._forget_block()
@@ -113,12 +116,21 @@ class Index:
         return self._unpacked(self._block, (number - self._block_first) * self._size)
 
     def last(self) -> tuple[int, int] | None:
-        if self._newest is not None:
-            return self._newest
+        if self._has_newest:
+            return self._newest_first, self._newest_second
         return self.entry(len(self) - 1) if len(self) else None
 
+    def ends_before(self, first: int) -> bool:
+        """Is *first* more than the first number of the last entry, if there is one?"""
+        if self._has_newest:
+            return self._newest_first < first
+        last = self.last()
+        return last is None or last[0] < first
+
     def add(self, first: int, second: int) -> None:
-        self._newest = first, second
+        self._newest_first = first
+        self._newest_second = second
+        self._has_newest = True
         self._tail += self._pack(first, second)
         if len(self._tail) >= _GROUP * self._size:
             # The batch is in the log already: nothing may fail any more. The entries stay here until the disk recovers.
@@ -138,7 +150,7 @@ class Index:
 
     def truncate_before(self, value: int, *, column: int = 0) -> None:
         """Drop every entry whose number in *column* is *value* or more."""
-        self._newest = None
+        self._has_newest = False
         keep = self._count_at_most(value - 1, column)
         if keep >= self._stored:
             del self._tail[(keep - self._stored) * self._size :]
@@ -176,6 +188,11 @@ class Index:
             assert second <= next_second, f"{self._path}: entry {number} does not grow"
         for block, of_block in enumerate(zip(*self._firsts, strict=True)):
             assert entries[block * _BLOCK] == of_block, f"{self._path}: block {block} begins with another entry"
+
+    @property
+    def _newest(self) -> tuple[int, int] | None:
+        """The last entry, while it is one that was added."""
+        return (self._newest_first, self._newest_second) if self._has_newest else None
 
     def _grows(self, number: int, later: int) -> bool:
         if number == later:

@@ -34,6 +34,7 @@ from .segment import RELATIVE_OFFSET_MAX, Segment
 from .snapshot import SnapshotFiles
 from .times import FoundOffset, find_max_timestamp, find_timestamp
 
+FLUSH_MESSAGES_MAX: Final = 1 << 60  # what is more means never, too, and a number of this size needs no object
 LARGE_BATCH_BYTES: Final = 1 << 14  # part of one in vain costs a reader more than to look where it begins
 
 
@@ -213,7 +214,7 @@ class Log:
 
     def update_config(self, config: TopicConfig) -> None:
         self._config = config
-        self.flush_messages = config.flush_messages
+        self.flush_messages = min(config.flush_messages, FLUSH_MESSAGES_MAX)
         self.min_insync_replicas = config.min_insync_replicas
         limit = self._decompressed_bytes_max
         self._rules = ProduceRules(config, decompressed_bytes_max=limit, effort=self._effort)
@@ -235,18 +236,23 @@ class Log:
             Refused: the topic does not take this batch, or the producer may not append it now.
             StorageError: it could not be written, and was not.
         """
-        data, header = self._rules.accept(data, now.wall_ms)
-        if header.producer_id >= 0 and not self._producers.is_next(header):
-            duplicate = self._producers.find_duplicate(header)
+        rules, producers = self._rules, self._producers
+        data, header = rules.accept(data, now.wall_ms)
+        is_sequenced = header.producer_id >= 0
+        producer = producers.whose_turn(header) if is_sequenced else None
+        if is_sequenced and producer is None:
+            duplicate = producers.find_duplicate(header)
             if duplicate is not None:
                 return self._duplicate(duplicate)
-            self._producers.check_append(header)
+            producers.check_append(header)
             if header.is_transactional and not transaction_verified:
                 self._check_in_transaction(header)
         first_offset = self._write(data, header, leader_epoch, now)
-        if header.producer_id >= 0:
-            self._producers.append(header, first_offset)
-        time_ms = now.wall_ms if self._rules.log_append_time else NO_TIMESTAMP
+        if producer is not None:
+            producer.wrote(header, first_offset)
+        elif is_sequenced:
+            producers.append(header, first_offset)
+        time_ms = now.wall_ms if rules.log_append_time else NO_TIMESTAMP
         return AppendResult(first_offset, self.end_offset - 1, time_ms, self.log_start_offset)
 
     def append_own(self, data: memoryview, *, leader_epoch: int, now: Instant) -> AppendResult:

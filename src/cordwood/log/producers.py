@@ -61,6 +61,12 @@ class Producer:
     def last_sequence(self) -> int:
         return self.spans[-1].last_sequence if self.spans else NO_SEQUENCE
 
+    def wrote(self, header: BatchHeader, first_offset: int) -> None:
+        """A batch of this epoch was written at *first_offset*."""
+        delta, timestamp = header.last_offset_delta, header.max_timestamp
+        self.add(BatchSpan(header.last_sequence, first_offset + delta, delta, timestamp))
+        self.last_timestamp = timestamp
+
     def add(self, span: BatchSpan) -> None:
         """A batch was written."""
         spans = self.spans
@@ -103,16 +109,21 @@ class Producers:
     def known(self) -> Mapping[int, Producer]:
         return self._producers
 
-    def is_next(self, header: BatchHeader) -> bool:
-        """Is this what its producer should send now? The usual case, in one look; no transaction is in play."""
+    def whose_turn(self, header: BatchHeader) -> Producer | None:
+        """The producer of a batch, if this is what it should send now: the usual case, in one look.
+
+        No transaction is in play then, and ``Producer.wrote`` is all that there is to do when the batch is written.
+        """
         producer = self._producers.get(header.producer_id)
-        return (
+        if (
             producer is not None
             and producer.epoch == header.producer_epoch
             and producer.next_sequence == header.base_sequence
             and producer.transaction_start == NO_OFFSET
             and not header.attributes & TRANSACTIONAL
-        )
+        ):
+            return producer
+        return None
 
     def find_duplicate(self, header: BatchHeader) -> BatchSpan | None:
         """The batch that was written when the producer sent this one before."""
@@ -153,10 +164,7 @@ class Producers:
     def append(self, header: BatchHeader, first_offset: int) -> None:
         """A batch of records by a producer was written at *first_offset*."""
         producer = self._of_epoch(header.producer_id, header.producer_epoch)
-        delta = header.last_offset_delta
-        timestamp = header.max_timestamp
-        producer.add(BatchSpan(header.last_sequence, first_offset + delta, delta, timestamp))
-        producer.last_timestamp = timestamp
+        producer.wrote(header, first_offset)
         if header.attributes & TRANSACTIONAL and producer.transaction_start == NO_OFFSET:
             producer.transaction_start = first_offset
             self._open[first_offset] = header.producer_id

@@ -186,9 +186,10 @@ class Segment:
         self._bytes_since_entry += size
         self.size = position + size
         recent = self._recent_last_offsets
-        if not recent:
+        count = len(recent)
+        if not count:
             self._recent_floor = min(self._recent_floor, base_offset - 1)
-        elif len(recent) >= 2 * _RECENT:
+        elif count >= 2 * _RECENT:
             self._forget_older_half()
         recent.append(last_offset)
         self._recent_positions.append(position)
@@ -489,8 +490,7 @@ class Segment:
             raise CorruptData(f"{self.path(TIME_INDEX)}: has no entries")
 
     def _add_time_entry(self) -> None:
-        last = self._times.last()
-        if self._largest_timestamp > (last[0] if last else NO_TIMESTAMP):
+        if self._largest_timestamp > NO_TIMESTAMP and self._times.ends_before(self._largest_timestamp):
             self._times.add(self._largest_timestamp, self._largest_timestamp_offset - self.base_offset)
 
     def _find_largest_timestamp(self) -> None:

@@ -47,7 +47,7 @@ PRODUCER_ATTRIBUTES: Final = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONT
 
 _unpack_header: Final = HEADER.unpack_from
 _put_offset: Final = Struct(">q").pack_into
-stamp = Struct(">qii").pack_into
+stamp: Final[Callable[[Buffer, int, int, int, int], None]] = getattr(native, "stamp", Struct(">qii").pack_into)
 """``stamp(batch, 0, base_offset, length, leader_epoch)`` gives a batch its place in the log; the length it has already.
 The CRC stays right."""
 _put_crc: Final = Struct(">I").pack_into

@@ -31,6 +31,7 @@ from cordwood.run.room import take_room
 
 _CLOSED: Final = -1
 _TEMPORARY_SUFFIX: Final = ".tmp"
+_write_at: Final = os.pwrite  # compiled, a name of another module is looked up at every use
 _sync_data: Final = getattr(os, "fdatasync", os.fsync)
 _NO_ATIME: Final = getattr(os, "O_NOATIME", 0)  # Linux has it
 _LARGE_BYTES: Final = 1 << 14  # smaller appends gain little by room
@@ -60,16 +61,16 @@ class RealFile:
             names.changed(path)
 
     def append(self, data: Buffer, /) -> None:
-        size = self.size
+        size, length = self.size, len(data)
         try:
-            written = os.pwrite(self._descriptor, data, size)
-            if written != len(data):
+            written = _write_at(self._descriptor, data, size)
+            if written != length:
                 self._append_rest(memoryview(data), written)
         except OSError as error:
             self._cut_back(size)
             raise StorageError(f"{self._path}: {error}") from error
-        self.size = size = size + len(data)
-        if size > self._room_end and len(data) >= _LARGE_BYTES:
+        self.size = size = size + length
+        if size > self._room_end and length >= _LARGE_BYTES:
             self._take_room()
 
     def _take_room(self) -> None:
@@ -83,7 +84,7 @@ class RealFile:
 
     def _append_rest(self, data: memoryview, written: int) -> None:
         while written < len(data):
-            written += os.pwrite(self._descriptor, data[written:], self.size + written)
+            written += _write_at(self._descriptor, data[written:], self.size + written)
 
     def _cut_back(self, size: int) -> None:
         """Part of a failed write may have reached the file. What can not be cut, the next append overwrites."""

@@ -30,6 +30,7 @@ from cordwood.wire.messages import (
     ProduceResponseRecordError,
     ProduceResponseTopic,
 )
+from cordwood.wire.types import Records
 
 if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
@@ -91,26 +92,28 @@ def _topic(
         local = replicas.by_id.get(topic.topic_id.int, _NOWHERE)
     else:
         local = replicas.by_name.get(TopicName(topic.name), _NOWHERE)
+    acks = request.acks
     responses = []
     for data in topic.partition_data:
+        index = data.index
         try:
-            partition = local.get(data.index)
+            partition = local.get(index)
             if partition is None:
-                raise _not_here(broker, call, topic, data.index)
+                raise _not_here(broker, call, topic, index)
             if call.api_version < ZSTD_SINCE:
                 _refuse_zstd(data)
             if partition.log.may_look_inside:
-                answer = _append_looking_inside(broker, call, request.acks, partition, data, uncommitted)
+                answer = _append_looking_inside(broker, call, acks, partition, data.records, index, uncommitted)
             else:
-                answer = _append(broker, call, request.acks, partition, data, uncommitted)
+                answer = _append(broker, acks, partition, data.records, index, uncommitted)
             responses.append(answer)
         except Refused as refusal:
             refused.append(refusal.error)
-            responses.append(_refusal(data.index, refusal))
+            responses.append(_refusal(index, refusal))
         except (StorageError, CorruptData) as error:  # the disk failed, or what lies on it is damaged
             broker.logger.error("a batch could not be written: %s", error)
-            broker.replication.could_not_write(local[data.index])
-            responses.append(_refusal(data.index, Refused(Error.KAFKA_STORAGE_ERROR, str(error))))
+            broker.replication.could_not_write(local[index])
+            responses.append(_refusal(index, Refused(Error.KAFKA_STORAGE_ERROR, str(error))))
     return _response_topic(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
 
 
@@ -122,7 +125,8 @@ def _append_looking_inside(
     call: Call,
     acks: int,
     partition: Partition,
-    data: ProduceRequestPartition,
+    records: Records | None,
+    index: int,
     uncommitted: list[Uncommitted],
 ) -> ProduceResponsePartition:
     """Where records must be looked at, a request may not bring more of that than the others can wait for."""
@@ -130,29 +134,28 @@ def _append_looking_inside(
         raise Refused(Error.REQUEST_TIMED_OUT, "There is too much to look at in one request; send the rest again.")
     before = partition.log.effort
     try:
-        return _append(broker, call, acks, partition, data, uncommitted)
+        return _append(broker, acks, partition, records, index, uncommitted)
     finally:
         call.effort += partition.log.effort - before
 
 
 def _append(
     broker: "Broker",
-    call: Call,
     acks: int,
     partition: Partition,
-    data: ProduceRequestPartition,
+    records: Records | None,
+    index: int,
     uncommitted: list[Uncommitted],
 ) -> ProduceResponsePartition:
-    batch = data.records
-    if not isinstance(batch, memoryview):
+    if not isinstance(records, memoryview):
         raise Refused(Error.INVALID_RECORD, "There is no record batch.")
     if not -1 <= acks <= 1:
         raise Refused(Error.INVALID_REQUIRED_ACKS, f"acks is {acks}; it must be 0, 1 or -1 (all).")
     if partition.internal:
         raise Refused(Error.INVALID_TOPIC, "Clients may not write to an internal topic.")
-    result = partition.append(batch, required_acks=acks, now=broker.now)
+    result = partition.append(records, required_acks=acks, now=broker.now)
     answer = _response_partition(
-        index=data.index,
+        index=index,
         base_offset=result.first_offset,
         log_append_time_ms=result.log_append_time_ms,
         log_start_offset=result.log_start_offset,
