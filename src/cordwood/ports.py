@@ -11,10 +11,6 @@ from typing import Final, NamedTuple, Protocol
 
 Buffer = bytes | bytearray | memoryview
 
-new_tuple: Final = tuple.__new__
-"""``new_tuple(Instant, values)`` does what a named tuple's class does, without a function that is always interpreted:
-for those that every request makes."""
-
 
 class Instant:
     """A moment, on both clocks: the wall's for record timestamps and retention, the monotonic one for durations.

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from cordwood.config.topic import TopicConfig
 from cordwood.errors import CorruptData, Error, Refused, StorageError, TruncationError
 from cordwood.ids import NO_LEADER_EPOCH, NO_TIMESTAMP
-from cordwood.ports import Disk, FileSlice, Instant, Syncable, new_tuple
+from cordwood.ports import Disk, FileSlice, Instant, Syncable
 from cordwood.record.batch import BatchHeader, batches, header_at, stamp
 from cordwood.record.control import EndMarker, build_end_marker, end_marker
 from cordwood.record.glance import Effort

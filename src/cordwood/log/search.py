@@ -9,10 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Final
 
-try:
-    import cordwood.wire._native as native
-except ImportError:  # the sources as they are, see setup.py
-    native = None  # type: ignore[assignment]
+from cordwood.wire.native import native
 
 Entries = bytes | bytearray
 

@@ -16,11 +16,7 @@ from cordwood.errors import CorruptData, Error, Refused
 from cordwood.ids import NO_SEQUENCE
 from cordwood.ports import Buffer
 from cordwood.record.crc import crc32c
-
-try:
-    import cordwood.wire._native as native
-except ImportError:  # the sources as they are, see setup.py
-    native = None  # type: ignore[assignment]
+from cordwood.wire.native import native
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = HEADER.size

@@ -12,11 +12,7 @@ from types import ModuleType
 from typing import Final
 
 from cordwood.ports import Buffer
-
-try:
-    import cordwood.wire._native as native
-except ImportError:  # the sources as they are, see setup.py
-    native = None  # type: ignore[assignment]
+from cordwood.wire.native import native
 
 
 def _extension() -> ModuleType:

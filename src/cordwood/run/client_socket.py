@@ -23,11 +23,7 @@ from cordwood.ports import Buffer, Chunk, FileSlice, Instant
 from cordwood.run.clock import now
 from cordwood.run.disk import RealFile
 from cordwood.run.receive_buffers import SHARED_BYTES, ReceiveBuffers
-
-try:
-    import cordwood.wire._native as native
-except ModuleNotFoundError:
-    native = None  # type: ignore[assignment]
+from cordwood.wire.native import native
 
 BELIEVED_BYTES: Final = (
     1 << 17

@@ -17,14 +17,11 @@ from . import runtime
 from .decoding import decoder_source, is_counted
 from .encoding import encoder_source
 from .layout import fields_alone, layout
+from .native import native
 from .source import Source
 from .types import MessageSpec, generated_maker, spec_of
 
-try:
-    import cordwood.wire._native as native
-except ModuleNotFoundError:  # the sources as they are (see setup.py), or an interpreter that is not the process's first
-    native = None  # type: ignore[assignment]
-else:
+if native is not None:
     native.set_up(runtime.make_uuid, FileSlice, runtime.CHUNK_BYTES_MIN)
 
 M = TypeVar("M")
