@@ -133,8 +133,8 @@ static PyMethodDef functions[] = {
     {"send_chunks", (PyCFunction)(void (*)(void))send_chunks, METH_FASTCALL,
      "send_chunks(socket, pieces) -> how many bytes are left; a piece is bytes or (file, position, length)"},
 #endif
-    {"stamp", (PyCFunction)(void (*)(void))stamp, METH_FASTCALL,
-     "stamp(batch, position, base_offset, length, leader_epoch)"},
+    {"stamp", (PyCFunction)(void (*)(void))stamp, METH_FASTCALL, "stamp(batch, base_offset, leader_epoch)"},
+    {"add_entry", (PyCFunction)(void (*)(void))add_entry, METH_FASTCALL, "add_entry(entries, size, first, second)"},
     {"set_up", set_up, METH_VARARGS, "set_up(make_uuid, FileSlice, chunk_bytes_min)"},
     {NULL, NULL, 0, NULL},
 };

@@ -84,8 +84,9 @@ PyObject *crc32c_of(PyObject *module, PyObject *data);
 
 /* batch.c, on the same processors: usual_batch(batch) -> fields of the header of a batch that may be taken, or None */
 PyObject *usual_batch(PyObject *module, PyObject *batch);
-/* and on all: stamp(batch, position, base_offset, length, leader_epoch) */
+/* and on all: stamp(batch, base_offset, leader_epoch), add_entry(entries, size, first, second) */
 PyObject *stamp(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+PyObject *add_entry(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 
 /* search.c: both answer how many numbers of a growing row are at most a value */
 PyObject *count_at_most(PyObject *module, PyObject *const *args, Py_ssize_t nargs);

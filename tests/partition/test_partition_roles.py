@@ -82,7 +82,7 @@ def fetched(
 def sent(base_offset: int, count: int, epoch: int) -> bytearray:
     """A batch as a leader sends it."""
     data = build_values([b"x"] * count)
-    stamp(data, 0, base_offset, len(data) - 12, epoch)
+    stamp(data, base_offset, epoch)
     return data
 
 

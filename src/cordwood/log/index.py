@@ -9,7 +9,7 @@ thousands.
 """
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import pairwise
 from struct import Struct
@@ -17,6 +17,7 @@ from typing import Final
 
 from cordwood.errors import CorruptData, StorageError
 from cordwood.ports import Disk, Syncable
+from cordwood.wire.native import native
 
 from .checkpoint import WrittenFile
 from .search import count_at_most, count_numbers_at_most
@@ -24,6 +25,9 @@ from .search import count_at_most, count_numbers_at_most
 OFFSET_ENTRY: Final = Struct(">ii")
 TIME_ENTRY: Final = Struct(">qi")
 _SECOND_BYTES: Final = 4  # of either: the rest is the first number's
+
+_add_entry: Final[Callable[[bytearray, int, int, int], None] | None] = getattr(native, "add_entry", None)
+"""Packs an entry and appends it, in C: one call instead of two, and no object between them."""
 
 _GROUP: Final = 512  # to open a file for them takes as long as to make sixty
 _BLOCK: Final = 128
@@ -131,7 +135,10 @@ class Index:
         self._newest_first = first
         self._newest_second = second
         self._has_newest = True
-        self._tail += self._pack(first, second)
+        if _add_entry is not None:
+            _add_entry(self._tail, self._size, first, second)
+        else:
+            self._tail += self._pack(first, second)
         if len(self._tail) >= _GROUP * self._size:
             # The batch is in the log already: nothing may fail any more. The entries stay here until the disk recovers.
             with suppress(StorageError):

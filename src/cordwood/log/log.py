@@ -573,7 +573,7 @@ class Log:
         if active.should_roll(self._config, size, last_offset, max_timestamp, now.wall_ms):
             self.roll(now)
             active = self._active
-        stamp(data, 0, first_offset, header.length, leader_epoch)
+        stamp(data, first_offset, leader_epoch)
         if leader_epoch != self._latest_epoch:
             assert leader_epoch > self._latest_epoch, "leaders follow each other in order"
             self._assign_epoch(leader_epoch, first_offset)

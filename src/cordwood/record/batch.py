@@ -22,6 +22,7 @@ HEADER: Final = Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = HEADER.size
 LENGTH_END: Final = 12
 """Where the batch's own length field ends: that field does not count the bytes up to here."""
+LEADER_EPOCH_AT: Final = LENGTH_END
 MAGIC_AT: Final = 16
 CRC_AT: Final = 17
 ATTRIBUTES_AT: Final = 21
@@ -43,9 +44,7 @@ PRODUCER_ATTRIBUTES: Final = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONT
 
 _unpack_header: Final = HEADER.unpack_from
 _put_offset: Final = Struct(">q").pack_into
-stamp: Final[Callable[[Buffer, int, int, int, int], None]] = getattr(native, "stamp", Struct(">qii").pack_into)
-"""``stamp(batch, 0, base_offset, length, leader_epoch)`` gives a batch its place in the log; the length it has already.
-The CRC stays right."""
+_put_epoch: Final = Struct(">i").pack_into
 _put_crc: Final = Struct(">I").pack_into
 _put_attributes: Final = Struct(">h").pack_into
 _get_length: Final = Struct(">i").unpack_from
@@ -342,6 +341,15 @@ def _long_varint(batch: memoryview) -> tuple[int, int]:
         if byte < 0x80:
             return number, HEADER_SIZE + index + 1
     return 1, HEADER_SIZE
+
+
+def _stamp(batch: Buffer, base_offset: int, leader_epoch: int) -> None:
+    _put_offset(batch, 0, base_offset)
+    _put_epoch(batch, LEADER_EPOCH_AT, leader_epoch)
+
+
+stamp: Final[Callable[[Buffer, int, int], None]] = getattr(native, "stamp", _stamp)
+"""``stamp(batch, base_offset, leader_epoch)`` gives a batch its place in the log. The CRC stays right."""
 
 
 def stamp_timestamp(batch: memoryview, attributes: int, max_timestamp: int) -> None:

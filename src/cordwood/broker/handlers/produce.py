@@ -39,20 +39,22 @@ ACKS_NONE: Final = 0
 ACKS_ALL: Final = -1
 ZSTD_SINCE: Final = 7
 
+_VIEW: Final = memoryview  # compiled, a built-in name is looked up at every use
 _response: Final = maker(ProduceResponse)
 _response_topic: Final = maker(ProduceResponseTopic)
 _response_partition: Final = maker(ProduceResponsePartition)
 
 
 def handle(broker: "Broker", call: Call, request: ProduceRequest) -> ProduceResponse | None:
+    acks = request.acks
     uncommitted: list[Uncommitted] = []
     refused: list[Error] = []
     response = _response(
-        responses=[_topic(broker, call, request, topic, uncommitted, refused) for topic in request.topic_data]
+        responses=[_topic(broker, call, acks, topic, uncommitted, refused) for topic in request.topic_data]
     )
     if refused and Error.NOT_LEADER_OR_FOLLOWER in refused:
         name_leaders_of_produce(broker, call, response)
-    if uncommitted or request.acks == ACKS_NONE:
+    if uncommitted or acks == ACKS_NONE:
         return _wait(broker, call, request, response, uncommitted)
     return response
 
@@ -82,17 +84,16 @@ def _wait(
 def _topic(
     broker: "Broker",
     call: Call,
-    request: ProduceRequest,
+    acks: int,
     topic: ProduceRequestTopic,
     uncommitted: list[Uncommitted],
     refused: list[Error],
 ) -> ProduceResponseTopic:
-    replicas = broker.replicas
+    replicas, topic_id = broker.replicas, topic.topic_id
     if call.api_version >= 13:
-        local = replicas.by_id.get(topic.topic_id.int, _NOWHERE)
+        local = replicas.by_id.get(topic_id.int, _NOWHERE)
     else:
         local = replicas.by_name.get(TopicName(topic.name), _NOWHERE)
-    acks = request.acks
     responses = []
     for data in topic.partition_data:
         index = data.index
@@ -114,7 +115,7 @@ def _topic(
             broker.logger.error("a batch could not be written: %s", error)
             broker.replication.could_not_write(local[index])
             responses.append(_refusal(index, Refused(Error.KAFKA_STORAGE_ERROR, str(error))))
-    return _response_topic(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
+    return _response_topic(name=topic.name, topic_id=topic_id, partition_responses=responses)
 
 
 _NOWHERE: Final[dict[int, Partition]] = {}
@@ -147,7 +148,7 @@ def _append(
     index: int,
     uncommitted: list[Uncommitted],
 ) -> ProduceResponsePartition:
-    if not isinstance(records, memoryview):
+    if not isinstance(records, _VIEW):
         raise Refused(Error.INVALID_RECORD, "There is no record batch.")
     if not -1 <= acks <= 1:
         raise Refused(Error.INVALID_REQUIRED_ACKS, f"acks is {acks}; it must be 0, 1 or -1 (all).")
