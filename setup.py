@@ -49,7 +49,7 @@ if os.environ.get("CORDWOOD_COMPILE") == "1":
         "--no-warn-return-any",
         "--no-warn-unused-ignores",
     ]
-    codec = Extension("cordwood.wire._native", sorted(glob("native/*.c")), depends=["native/native.h"])
+    codec = Extension("cordwood.wire._native", sorted(glob("native/*.c")), depends=sorted(glob("native/*.h")))
     extensions = [codec, *mypycify([*lenient, *modules], group_name="cordwood")]
 else:
     extensions = []

@@ -6,6 +6,7 @@
  */
 
 #include "native.h"
+#include "numbers.h"
 
 enum {
     LENGTH_AT = 8, EPOCH_AT = 12, MAGIC_AT = 16, CRC_AT = 17, ATTRIBUTES_AT = 21, DELTA_AT = 23, BASE_TIMESTAMP_AT = 27,
@@ -13,41 +14,6 @@ enum {
 };
 enum { MAGIC = 2, RECORD_SIZE_MIN = 7, VARINT_SIZE_MAX = 5 };
 enum { CODEC_MASK = 0x07, CODEC_MAX = 4, LOG_APPEND_TIME = 0x08 };
-
-/* Spelled out, not in loops: compilers make one instruction of each. */
-static int16_t i16_at(const uint8_t *at)
-{
-    return (int16_t)(at[0] << 8 | at[1]);
-}
-
-static uint32_t u32_at(const uint8_t *at)
-{
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
-static int32_t i32_at(const uint8_t *at)
-{
-    return (int32_t)u32_at(at);
-}
-
-static int64_t i64_at(const uint8_t *at)
-{
-    return (int64_t)((uint64_t)u32_at(at) << 32 | u32_at(at + 4));
-}
-
-static void put_u32(uint8_t *at, uint32_t number)
-{
-    at[0] = (uint8_t)(number >> 24);
-    at[1] = (uint8_t)(number >> 16);
-    at[2] = (uint8_t)(number >> 8);
-    at[3] = (uint8_t)number;
-}
-
-static void put_u64(uint8_t *at, uint64_t number)
-{
-    put_u32(at, (uint32_t)(number >> 32));
-    put_u32(at + 4, (uint32_t)number);
-}
 
 /* Does the first record leave room for the others, and nothing if it is alone? */
 static int first_record_fits(const uint8_t *at, int64_t size, int64_t count)

@@ -6,6 +6,7 @@
  */
 
 #include "native.h"
+#include "numbers.h"
 
 /* More than any message has in one array. There is room for all that is claimed before the first element is read; the
  * generated function takes one after the other. */
@@ -17,14 +18,6 @@ typedef struct {
     Py_ssize_t pos, limit;
     Py_ssize_t room; /* entries that may still come */
 } reader;
-
-static inline uint64_t big_endian(const uint8_t *at, int bytes)
-{
-    uint64_t value = 0;
-    for (int i = 0; i < bytes; i++)
-        value = value << 8 | at[i];
-    return value;
-}
 
 static inline int has(const reader *in, Py_ssize_t bytes)
 {
@@ -67,9 +60,9 @@ static int read_length(reader *in, int compact, int bytes, Py_ssize_t *length)
     }
     if (!has(in, bytes))
         return -1;
-    uint64_t raw = big_endian(in->data + in->pos, bytes);
+    const uint8_t *at = in->data + in->pos;
     in->pos += bytes;
-    *length = bytes == 2 ? (int16_t)raw : (int32_t)raw;
+    *length = bytes == 2 ? i16_at(at) : i32_at(at);
     return *length < -1 ? -1 : 0;
 }
 
@@ -118,17 +111,17 @@ static PyObject *read_fixed(reader *in, char kind)
     case KIND_I8:
         return PyLong_FromLong((int8_t)*at);
     case KIND_I16:
-        return PyLong_FromLong((int16_t)big_endian(at, 2));
+        return PyLong_FromLong(i16_at(at));
     case KIND_U16:
-        return PyLong_FromLong((uint16_t)big_endian(at, 2));
+        return PyLong_FromLong(u16_at(at));
     case KIND_I32:
-        return PyLong_FromLong((int32_t)big_endian(at, 4));
+        return PyLong_FromLong(i32_at(at));
     case KIND_U32:
-        return PyLong_FromLongLong((uint32_t)big_endian(at, 4));
+        return PyLong_FromLongLong(u32_at(at));
     case KIND_I64:
-        return PyLong_FromLongLong((int64_t)big_endian(at, 8));
+        return PyLong_FromLongLong(i64_at(at));
     case KIND_F64: {
-        uint64_t bits = big_endian(at, 8);
+        uint64_t bits = u64_at(at);
         double number;
         memcpy(&number, &bits, 8);
         return PyFloat_FromDouble(number);
@@ -278,9 +271,9 @@ PyObject *decode(PyObject *callable, PyObject *const *args, size_t nargs, PyObje
 
 static PyObject *read_usual_head(const uint8_t *at, Py_ssize_t limit, PyObject *flexible_from)
 {
-    int version = (int16_t)big_endian(at + 2, 2), length = (int16_t)big_endian(at + 8, 2);
+    int version = i16_at(at + 2), length = i16_at(at + 8);
     Py_ssize_t body = 10 + length;
-    PyObject *found = NULL, *key = PyLong_FromLong((int16_t)big_endian(at, 2));
+    PyObject *found = NULL, *key = PyLong_FromLong(i16_at(at));
     PyObject *first = key ? PyDict_GetItemWithError(flexible_from, key) : NULL;
     PyObject *client = first && PyLong_Check(first) && length >= 0 && body <= limit
                            ? PyUnicode_DecodeUTF8((const char *)at + 10, length, NULL)
@@ -292,7 +285,7 @@ static PyObject *read_usual_head(const uint8_t *at, Py_ssize_t limit, PyObject *
         if (body >= limit || at[body++] != 0) /* tags */
             Py_CLEAR(client);
     if (client != NULL)
-        found = Py_BuildValue("(OiiNn)", key, version, (int)(int32_t)big_endian(at + 4, 4), client, body);
+        found = Py_BuildValue("(OiiNn)", key, version, (int)i32_at(at + 4), client, body);
     Py_XDECREF(key);
     return found;
 }

@@ -1,6 +1,7 @@
 /* From messages to bytes: one piece, or several around what travels as it is. */
 
 #include "native.h"
+#include "numbers.h"
 
 enum { TEXT_ROOM = 512 };
 
@@ -50,8 +51,15 @@ static int write_big_endian(writer *out, uint64_t value, int bytes)
 {
     if (reserve(out, bytes) < 0)
         return -1;
-    for (int i = bytes - 1; i >= 0; i--, value >>= 8)
-        out->data[out->length + i] = (uint8_t)value;
+    uint8_t *at = out->data + out->length;
+    if (bytes == 8)
+        put_u64(at, value);
+    else if (bytes == 4)
+        put_u32(at, (uint32_t)value);
+    else if (bytes == 2)
+        put_u16(at, (uint16_t)value);
+    else
+        *at = (uint8_t)value;
     out->length += bytes;
     return 0;
 }

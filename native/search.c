@@ -1,13 +1,11 @@
 /* Searches in rows of numbers that grow, as log/search.py describes them: how many there are up to some value. */
 
 #include "native.h"
+#include "numbers.h"
 
 static int64_t number_at(const uint8_t *at, Py_ssize_t bytes)
 {
-    uint64_t number = (uint64_t)0 - (*at >> 7); /* all bits are its sign at first */
-    for (Py_ssize_t i = 0; i < bytes; i++)
-        number = number << 8 | at[i];
-    return (int64_t)number;
+    return bytes == 8 ? i64_at(at) : i32_at(at);
 }
 
 static PyObject *refused(void)
@@ -25,7 +23,7 @@ PyObject *count_at_most(PyObject *Py_UNUSED(module), PyObject *const *args, Py_s
         return refused();
     Py_ssize_t size = PyLong_AsSsize_t(args[1]), at = PyLong_AsSsize_t(args[2]), bytes = PyLong_AsSsize_t(args[3]);
     int64_t value = PyLong_AsLongLong(args[4]);
-    if (PyErr_Occurred() || at < 0 || bytes < 1 || bytes > 8 || bytes > size || at > size - bytes)
+    if (PyErr_Occurred() || at < 0 || (bytes != 4 && bytes != 8) || bytes > size || at > size - bytes)
         return refused();
     if (PyObject_GetBuffer(args[0], &entries, PyBUF_SIMPLE) < 0)
         return NULL;

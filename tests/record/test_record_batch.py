@@ -16,6 +16,8 @@ from cordwood.record.batch import (
     DELETE_HORIZON,
     HEADER_FIELDS,
     HEADER_SIZE,
+    LENGTH_END,
+    MAGIC_AT,
     SEQUENCE_MAX,
     BatchHeader,
     Codec,
@@ -23,6 +25,7 @@ from cordwood.record.batch import (
     batches,
     check_crc,
     header_at,
+    place_at,
     produced_batch,
     stamp,
     stamp_timestamp,
@@ -268,3 +271,23 @@ def test_an_unknown_codec_of_a_stored_batch_is_corrupt() -> None:
     header = header_at(three()).replaced(attributes=6)
     with pytest.raises(CorruptData):
         _ = header.codec
+
+
+def test_the_place_of_a_batch_is_that_of_its_header() -> None:
+    data = build([Record(7, 1, b"k", b"v"), Record(9, 2, None, b"w")])
+    header, place = header_at(data), place_at(data)
+    assert (place.base_offset, place.last_offset, place.size) == (header.base_offset, header.last_offset, header.size)
+
+
+@pytest.mark.parametrize("look", [header_at, place_at])
+def test_what_has_no_header_has_no_place(look: Callable[[bytearray], object]) -> None:
+    sound = build([Record(7, 1, b"k", b"v")])
+    with pytest.raises(CorruptData, match="too few"):
+        look(sound[: HEADER_SIZE - 1])
+    old, short = bytearray(sound), bytearray(sound)
+    old[MAGIC_AT] = 1
+    with pytest.raises(CorruptData, match="record format 1"):
+        look(old)
+    short[LENGTH_END - 4 : LENGTH_END] = (HEADER_SIZE - LENGTH_END - 1).to_bytes(4, "big")
+    with pytest.raises(CorruptData, match="less than its header"):
+        look(short)

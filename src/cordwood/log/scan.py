@@ -5,7 +5,7 @@ from typing import Final
 
 from cordwood.errors import CorruptData
 from cordwood.ports import File
-from cordwood.record.batch import HEADER_SIZE, BatchHeader, check_counts, check_crc, header_at
+from cordwood.record.batch import HEADER_SIZE, BatchHeader, BatchPlace, check_counts, check_crc, header_at, place_at
 
 _HEADERS_CHUNK_MIN: Final = 512
 _HEADERS_CHUNK_MAX: Final = 8 * 1024
@@ -36,6 +36,14 @@ def header_of(file: File, position: int, end: int) -> BatchHeader:
     if header.size > end - position:
         raise CorruptData(f"the batch at {position} goes on past {end}")
     return header
+
+
+def place_of(file: File, position: int, end: int) -> BatchPlace:
+    """The place of the batch at *position*, all of which lies before *end*."""
+    place = place_at(file.read(position, HEADER_SIZE))
+    if place.size > end - position:
+        raise CorruptData(f"the batch at {position} goes on past {end}")
+    return place
 
 
 def whole_batches(

@@ -14,12 +14,12 @@ from cordwood.config.topic import TopicConfig
 from cordwood.errors import CorruptData, StorageError
 from cordwood.ids import NO_TIMESTAMP
 from cordwood.ports import Disk, File, Syncable
-from cordwood.record.batch import BatchHeader
+from cordwood.record.batch import BatchHeader, BatchPlace
 
 from .checkpoint import WrittenFile
 from .index import OFFSET_ENTRY, TIME_ENTRY, Index, offset_index, time_index
 from .names import DELETED, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, file_name
-from .scan import header_of, headers
+from .scan import header_of, headers, place_of
 from .search import count_numbers_at_most
 
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
@@ -440,27 +440,35 @@ class Segment:
         ended_at, before = self._ended_at, self._looked_for
         self._looked_for = relative
         if ended_at is not None and before < relative <= ended_at[0]:
-            header = self.header_at(ended_at[1])
-            self._check_entry(ended_at, ended_at[1], header)
-            if header.base_offset <= offset:
-                return Located(ended_at[1], header.size)
+            found = self._place_of(ended_at)
+            if found.base_offset <= offset:
+                return Located(ended_at[1], found.size)
         entry, after = self._offsets.around(relative)
         position = entry[1] if entry else 0
         # Batches larger than the interval have an entry each: the next one is most likely of the batch looked for.
         if after is not None and after[1] - position > 2 * self._index_interval_bytes:
-            header = self.header_at(after[1])
-            self._check_entry(after, after[1], header)
-            if header.base_offset <= offset:
-                return Located(after[1], header.size)
+            found = self._place_of(after)
+            if found.base_offset <= offset:
+                return Located(after[1], found.size)
         for at, header in headers(self.reader, position, self.size):
             self._check_entry(entry, at, header)
             if header.last_offset >= offset:
                 return Located(at, header.size)
         return None
 
+    def _place_of(self, entry: tuple[int, int]) -> BatchPlace:
+        """The place of an index entry's batch."""
+        place = place_of(self.reader, entry[1], self.size)
+        if place.last_offset != self.base_offset + entry[0]:
+            raise self._wrong_entry(entry[1])
+        return place
+
     def _check_entry(self, entry: tuple[int, int] | None, position: int, header: BatchHeader) -> None:
         if entry is not None and position == entry[1] and header.last_offset != self.base_offset + entry[0]:
-            raise CorruptData(f"{self.path(OFFSET_INDEX)}: position {position} is not that of its batch")
+            raise self._wrong_entry(position)
+
+    def _wrong_entry(self, position: int) -> CorruptData:
+        return CorruptData(f"{self.path(OFFSET_INDEX)}: position {position} is not that of its batch")
 
     def _load_indexes(self) -> None:
         if self._indexes_loaded:

@@ -43,6 +43,7 @@ PRODUCER_ATTRIBUTES: Final = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONT
 """The attribute bits that a batch from a client may have set (control is refused by its own rule)."""
 
 _unpack_header: Final = HEADER.unpack_from
+_unpack_place: Final = Struct(">qi4xb6xi").unpack_from
 _put_offset: Final = Struct(">q").pack_into
 _put_epoch: Final = Struct(">i").pack_into
 _put_crc: Final = Struct(">I").pack_into
@@ -204,10 +205,7 @@ def header_at(data: Buffer, position: int = 0) -> BatchHeader:
     if len(data) - position < HEADER_SIZE:
         raise CorruptData(f"{len(data) - position} bytes are too few for the header of a batch")
     header = _header_at(data, position)
-    if header.magic != MAGIC:
-        raise CorruptData(f"record format {header.magic}, expected {MAGIC}")
-    if header.length < HEADER_SIZE - LENGTH_END:
-        raise CorruptData(f"batch length {header.length} is less than its header")
+    _check_form(header.magic, header.length)
     return header
 
 
@@ -218,6 +216,33 @@ def _header_at(data: Buffer, position: int) -> BatchHeader:
         base_offset, length, leader_epoch, magic, crc, attributes, last_offset_delta, base_timestamp, max_timestamp,
         producer_id, producer_epoch, base_sequence, record_count,
     )  # fmt: skip
+
+
+class BatchPlace:
+    """What a search wants to know of a stored batch: its offsets, and its bytes."""
+
+    __slots__ = ("base_offset", "last_offset", "size")
+
+    def __init__(self, base_offset: int, last_offset: int, size: int) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.size = size
+
+
+def place_at(data: Buffer) -> BatchPlace:
+    """That of the batch that *data* begins with. As ``header_at``, with fewer numbers: most searches need no others."""
+    if len(data) < HEADER_SIZE:
+        raise CorruptData(f"{len(data)} bytes are too few for the header of a batch")
+    base_offset, length, magic, last_offset_delta = _unpack_place(data)
+    _check_form(magic, length)
+    return BatchPlace(base_offset, base_offset + last_offset_delta, length + LENGTH_END)
+
+
+def _check_form(magic: int, length: int) -> None:
+    if magic != MAGIC:
+        raise CorruptData(f"record format {magic}, expected {MAGIC}")
+    if length < HEADER_SIZE - LENGTH_END:
+        raise CorruptData(f"batch length {length} is less than its header")
 
 
 def check_counts(header: BatchHeader) -> None:
