@@ -6,8 +6,8 @@
  *
  * The rule that keeps this short and safe: at any surprise (bytes that end too early, a length that can not be, a tag
  * that nobody knows, a number that does not fit) it lets go of what it has made and asks the generated function, which
- * either can do it or knows which error to raise. So nothing here raises an error of its own, and what is refused here
- * is not refused for good. A function that returns NULL or -1 has met a surprise; an exception may be set, or not.
+ * either can do it or knows which error to raise. So the codec raises no error of its own, and what it refuses is not
+ * refused for good. A function that returns NULL or -1 has met a surprise; an exception may be set, or not.
  *
  * Values may run code of their own (a topic id that is compared, the length of a slice of a file), and that code may
  * change the message, or be interrupted. So a value that runs code, and each list and message around it, is held until

@@ -8,6 +8,14 @@ static int64_t number_at(const uint8_t *at, Py_ssize_t bytes)
     return bytes == 8 ? i64_at(at) : i32_at(at);
 }
 
+/* A value beyond all numbers is as good as the last of them. */
+static int64_t value_of(PyObject *object)
+{
+    int overflow;
+    long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    return overflow > 0 ? INT64_MAX : overflow < 0 ? INT64_MIN : value;
+}
+
 static PyObject *refused(void)
 {
     if (!PyErr_Occurred())
@@ -22,7 +30,7 @@ PyObject *count_at_most(PyObject *Py_UNUSED(module), PyObject *const *args, Py_s
     if (nargs != 5)
         return refused();
     Py_ssize_t size = PyLong_AsSsize_t(args[1]), at = PyLong_AsSsize_t(args[2]), bytes = PyLong_AsSsize_t(args[3]);
-    int64_t value = PyLong_AsLongLong(args[4]);
+    int64_t value = value_of(args[4]);
     if (PyErr_Occurred() || at < 0 || (bytes != 4 && bytes != 8) || bytes > size || at > size - bytes)
         return refused();
     if (PyObject_GetBuffer(args[0], &entries, PyBUF_SIMPLE) < 0)
@@ -46,18 +54,20 @@ PyObject *count_numbers_at_most(PyObject *Py_UNUSED(module), PyObject *const *ar
     Py_buffer numbers;
     if (nargs != 2)
         return refused();
-    int64_t value = PyLong_AsLongLong(args[1]);
+    int64_t value = value_of(args[1]);
     if (PyErr_Occurred() || PyObject_GetBuffer(args[0], &numbers, PyBUF_ND | PyBUF_FORMAT) < 0)
         return NULL;
     if (numbers.itemsize != 8 || numbers.ndim != 1 || numbers.format == NULL || strcmp(numbers.format, "q") != 0) {
         PyBuffer_Release(&numbers);
         return refused();
     }
-    const int64_t *first = numbers.buf;
+    const char *first = numbers.buf; /* of a view, they may lie anywhere */
     Py_ssize_t low = 0, high = numbers.len / 8;
     while (low < high) {
         Py_ssize_t middle = low + (high - low) / 2;
-        if (first[middle] <= value)
+        int64_t number;
+        memcpy(&number, first + middle * 8, 8);
+        if (number <= value)
             low = middle + 1;
         else
             high = middle;

@@ -1,5 +1,6 @@
-/* Sends chunks of replies, bytes and slices of files, in one call. run/client_socket.py's _send_one_by_one has the same
- * rules, for builds and systems without this function.
+/* Sends chunks of replies, bytes and slices of files, in one call. run/client_socket.py's _send_one_by_one does the same
+ * for builds and systems without this function, but for the cork; and what goes wrong after something was sent it tells at
+ * once.
  *
  * Other threads run meanwhile. So whatever is looked at while they do is taken before: numbers are copied, and the
  * buffers of bytes are held.

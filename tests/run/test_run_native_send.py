@@ -228,6 +228,7 @@ def test_no_cork_is_left_by_an_error(tcp: Pair, file: int, before: bytes) -> Non
     for failing in ((file, len(CONTENT), 9), (999_999, 0, 9)):
         try:
             assert send(tcp[0], [before, failing, b"end"]) == 12
+            assert before
         except OSError:
             assert not before
         assert not is_corked(tcp[0])
