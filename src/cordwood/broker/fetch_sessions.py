@@ -140,7 +140,10 @@ class Reader:
     """How many of its partitions count against the limit of all sessions."""
 
     def want(self, topic: TopicKey, known_as: int | str, index: int) -> FetchPartition:
-        """The entry for a partition that a request names; it is looked at when the response is built."""
+        """The entry for a partition that a request names; it is looked at when the response is built.
+
+        *known_as* is ``comparable(topic)``, which is the same for all partitions of a topic.
+        """
         key = (known_as, index)
         wanted = self.partitions.get(key)
         if wanted is None:

@@ -460,7 +460,7 @@ _MSG_MORE: Final = getattr(socket, "MSG_MORE", 0)  # Linux has it
 
 
 _SEND_CHUNKS: Final[_SendChunks | None] = getattr(native, "send_chunks", None)
-"""``_send_one_by_one`` in C, and in one call (``native/send.c``)."""
+"""``_send_one_by_one`` in C, in one call (``native/send.c``), and nearly the same: see there."""
 
 
 def _pieces(chunks: list[Chunk]) -> list[_Piece]:
