@@ -95,6 +95,10 @@ PyObject *count_numbers_at_most(PyObject *module, PyObject *const *args, Py_ssiz
 /* send.c, on Linux: send_chunks(socket, pieces) -> how many bytes are left. It is no codec, and raises its own errors. */
 PyObject *send_chunks(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 
+/* pipe.c, on Linux: as sendfile, with a word on whether more will follow; NO_PIPE: it must be done in another way */
+enum { NO_PIPE = -2 };
+ssize_t send_long_slice(int socket, int file, off_t position, size_t length, int is_more);
+
 /* decode.c: decode(view, pos) -> (message, the position after it) */
 PyObject *decode(PyObject *callable, PyObject *const *args, size_t nargs, PyObject *names);
 PyObject *read_head(PyObject *module, PyObject *const *args, Py_ssize_t nargs);

@@ -1,6 +1,6 @@
 /* Sends chunks of replies, bytes and slices of files, in one call. run/client_socket.py's _send_one_by_one does the same
- * for builds and systems without this function, but for the cork; and what goes wrong after something was sent it tells at
- * once.
+ * for builds and systems without this function, but for the cork and the pipe; and what goes wrong after something was
+ * sent it tells at once.
  *
  * Other threads run meanwhile. So whatever is looked at while they do is taken before: numbers are copied, and the
  * buffers of bytes are held.
@@ -16,8 +16,9 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 
-enum { JOINED_BYTES_MAX = 1 << 16, LONG_BYTES = 1 << 18 }; /* as in run/client_socket.py */
-enum { JOINED_MAX = 128, ON_STACK = 32 };                  /* pieces in one system call; pieces that need no malloc */
+enum { JOINED_BYTES_MAX = 1 << 16 };      /* as in run/client_socket.py */
+enum { JOINED_MAX = 128, ON_STACK = 32 }; /* pieces in one system call; pieces that need no malloc */
+enum { LONG_BYTES = 1 << 18 };            /* of a slice that a pipe is good for */
 enum { FILE_ENDED = -1 };
 
 /* What is left of a chunk; never empty. */
@@ -34,7 +35,7 @@ typedef struct {
     piece *next, *end;
     const piece *last_slice;
     Py_ssize_t left; /* bytes of all pieces */
-    int is_begun, is_corked;
+    int is_corked;
     int failure; /* an errno, or FILE_ENDED */
 } reply;
 
@@ -105,13 +106,23 @@ static void cork(reply *of, int on)
     of->is_corked = on && is_done; /* what is not TCP has no corks */
 }
 
-static ssize_t send_slice(reply *of)
+static ssize_t send_short_slice(reply *of)
 {
     const piece *slice = of->next;
     off_t position = slice->position;
     if (slice == of->last_slice && slice + 1 < of->end && !of->is_corked)
         cork(of, 1); /* the few bytes that end a reply would be a packet of their own */
-    ssize_t sent = sendfile(of->socket, slice->file, &position, slice->length);
+    return sendfile(of->socket, slice->file, &position, slice->length);
+}
+
+static ssize_t send_slice(reply *of)
+{
+    const piece *slice = of->next;
+    ssize_t sent = NO_PIPE;
+    if (slice->length >= LONG_BYTES)
+        sent = send_long_slice(of->socket, slice->file, slice->position, slice->length, slice + 1 < of->end);
+    if (sent == NO_PIPE)
+        sent = send_short_slice(of);
     if (sent == 0)
         of->failure = FILE_ENDED; /* only a bug or a hand on our files does that */
     return sent;
@@ -127,10 +138,7 @@ static ssize_t send_bytes(reply *of)
         parts[count++] = (struct iovec){.iov_base = (char *)at->data, .iov_len = at->length};
         size += at++->length;
     } while (at < of->end && at->data != NULL && count < JOINED_MAX && size + at->length <= JOINED_BYTES_MAX);
-    /* More is coming: without the hint the client would be woken for the header alone. Before something long it may well
-     * be: it reads how much will come, and makes room, while we hand the rest to the kernel. */
-    int is_early = !of->is_begun && at < of->end && at->length >= LONG_BYTES;
-    int flags = at < of->end && !is_early ? MSG_MORE : 0;
+    int flags = at < of->end ? MSG_MORE : 0; /* else the client would be woken for the header alone */
     if (count == 1)
         return send(of->socket, parts->iov_base, size, flags);
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
@@ -156,10 +164,9 @@ static void send_all(reply *of)
 {
     while (of->next < of->end && !of->failure) {
         ssize_t sent = of->next->data ? send_bytes(of) : send_slice(of);
-        if (sent >= 0) {
+        if (sent >= 0)
             take_off(of, (size_t)sent);
-            of->is_begun = 1;
-        } else if (errno != EINTR)
+        else if (errno != EINTR)
             of->failure = errno;
     }
     if (of->is_corked)

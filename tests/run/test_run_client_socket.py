@@ -23,7 +23,6 @@ from cordwood.run.client_socket import (
     _SEND_CHUNKS,
     BELIEVED_BYTES,
     JOINED_BYTES_MAX,
-    LONG_BYTES,
     TOGETHER_MAX,
     ClientSocket,
     _SendChunks,
@@ -37,6 +36,7 @@ from wire.native_build import native
 
 REQUEST_BYTES_MAX = 4 << 20
 UNSENT_BYTES_MAX = 1 << 20
+LONG_BYTES = 1 << 18
 
 
 class Server:
@@ -487,35 +487,8 @@ def test_a_connection_knows_what_room_it_takes_or_waits_for(
         assert connections[2].room_bytes == 0
 
 
-@pytest.mark.skipif(not hasattr(socket, "MSG_MORE"), reason="elsewhere the header always leaves first")
-@pytest.mark.parametrize(("size", "is_told_early"), [(LONG_BYTES - 1, False), (LONG_BYTES, True)])
-def test_the_header_of_a_long_answer_leaves_before_its_file(
-    loop: asyncio.AbstractEventLoop,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    size: int,
-    is_told_early: bool,
-) -> None:
-    (tmp_path / "segment").write_bytes(bytes(size))
-    file = RealFile(str(tmp_path / "segment"), create=False, names=Names(str(tmp_path)))
-    seen: list[int] = []
-    sendfile = os.sendfile
-
-    with Server(loop) as server:
-        server.client._send_chunks = None
-
-        def watched(out: int, source: int, offset: int, count: int) -> int:
-            seen.append(server.drain())
-            return sendfile(out, source, offset, count)
-
-        monkeypatch.setattr(os, "sendfile", watched)
-        server.client.send([b"header", FileSlice(file, 0, size)])
-    file.close()
-    assert seen[0] == (len(b"header") if is_told_early else 0)
-
-
 @pytest.mark.skipif(not hasattr(socket, "MSG_MORE"), reason="elsewhere nothing waits for what comes next")
-def test_what_stands_between_two_files_waits_for_the_second(loop: asyncio.AbstractEventLoop, tmp_path: Path) -> None:
+def test_what_stands_before_a_file_waits_for_it(loop: asyncio.AbstractEventLoop, tmp_path: Path) -> None:
     (tmp_path / "segment").write_bytes(bytes(LONG_BYTES))
     file = RealFile(str(tmp_path / "segment"), create=False, names=Names(str(tmp_path)))
     records = FileSlice(file, 0, LONG_BYTES)
@@ -540,7 +513,7 @@ def test_what_stands_between_two_files_waits_for_the_second(loop: asyncio.Abstra
 
         eventually(all_came, within_s=5, what="the whole answer")
     file.close()
-    assert seen == {b"header": 0, b"between": socket.MSG_MORE, b"tail": 0}
+    assert seen == {b"header": socket.MSG_MORE, b"between": socket.MSG_MORE, b"tail": 0}
 
 
 # ---------------------------------------------------------------------- both ways to send chunks

@@ -1,18 +1,20 @@
 """Chunks sent in C (``native/send.c``): all of them, in order, in as few packets as can be, whatever it is handed."""
 
 import errno
+import fcntl
 import os
+import resource
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import Random
 from threading import Thread
 
 import pytest
 
-from cordwood.run.client_socket import JOINED_BYTES_MAX, LONG_BYTES
+from cordwood.run.client_socket import JOINED_BYTES_MAX
 from support.waiting import eventually
 from wire.native_build import native
 
@@ -21,7 +23,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere Pytho
 Piece = bytes | bytearray | memoryview | tuple[int, int, int]
 Pair = tuple[socket.socket, socket.socket]
 
-CONTENT = Random(1).randbytes(1 << 20)
+CONTENT = Random(1).randbytes(3 << 20)
+LONG_BYTES = 1 << 18  # of a slice that goes through a pipe
+PIPE_BYTES = 1 << 20
 ENDED = "a segment file ended before its slice"
 
 
@@ -200,14 +204,14 @@ def test_a_small_answer_is_one_packet_with_its_end(tcp: Pair, file: int) -> None
     assert not is_corked(tcp[0])
 
 
-@pytest.mark.parametrize(("size", "is_told_early"), [(LONG_BYTES - 1, False), (LONG_BYTES, True)])
-def test_a_header_leaves_before_a_long_file_alone(tcp: Pair, size: int, is_told_early: bool) -> None:
+@pytest.mark.parametrize("size", [LONG_BYTES - 1, LONG_BYTES])
+def test_a_header_waits_for_its_file(tcp: Pair, size: int) -> None:
     nothing = os.open("/dev/null", os.O_WRONLY)  # can not be read: the header is all that is sent
     try:
         assert send(tcp[0], [b"head", b"er", (nothing, 0, size)]) == size
     finally:
         os.close(nothing)
-    assert packets(tcp[0]) == is_told_early
+    assert packets(tcp[0]) == 0
 
 
 def test_what_stands_between_two_files_waits_for_the_second(tcp: Pair, file: int) -> None:
@@ -232,6 +236,90 @@ def test_no_cork_is_left_by_an_error(tcp: Pair, file: int, before: bytes) -> Non
         except OSError:
             assert not before
         assert not is_corked(tcp[0])
+
+
+# ---------------------------------------------------------------------- long slices, through a pipe
+
+
+def pipes() -> list[int]:
+    """The descriptors of those that are as large as that for long slices."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(OSError):  # gone by now, or no pipe
+            if fcntl.fcntl(int(name), fcntl.F_GETPIPE_SZ) == PIPE_BYTES:
+                found.append(int(name))
+    return found
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_slice_may_be_longer_than_the_pipe(stack: ExitStack, file: int, at: int) -> None:
+    ours, theirs = unix_pair(stack, buffer_bytes=4 << 20)
+    assert send(ours, [(file, at, len(CONTENT) - at)]) == 0
+    assert received(theirs) == CONTENT[at:]
+
+
+def test_what_a_socket_does_not_take_reaches_nobody_else(stack: ExitStack, file: int) -> None:
+    ours, theirs = unix_pair(stack, buffer_bytes=20_000)
+    others, their_peer = unix_pair(stack)
+    left = send(ours, [(file, 0, PIPE_BYTES)])
+    assert 0 < left < PIPE_BYTES
+    assert send(others, [(file, PIPE_BYTES, LONG_BYTES)]) == 0
+    assert received(their_peer) == CONTENT[PIPE_BYTES : PIPE_BYTES + LONG_BYTES]
+    assert received(theirs) == CONTENT[: PIPE_BYTES - left]
+
+
+def test_who_finds_the_pipe_in_use_does_without(stack: ExitStack, file: int) -> None:
+    blocked, reader = unix_pair(stack, buffer_bytes=1)
+    blocked.setblocking(True)
+    reader.setblocking(True)
+    waits = Thread(target=lambda: send(blocked, [(file, 0, LONG_BYTES)]))
+    waits.start()
+    came = reader.recv(1)  # it has the pipe, and waits for the rest to be read
+    ours, theirs = unix_pair(stack)
+    assert send(ours, [(file, PIPE_BYTES, LONG_BYTES)]) == 0
+    assert received(theirs) == CONTENT[PIPE_BYTES : PIPE_BYTES + LONG_BYTES]
+    while len(came) < LONG_BYTES:
+        came += reader.recv(1 << 20)
+    waits.join()
+    assert came == CONTENT[:LONG_BYTES]
+
+
+def test_who_gets_no_pipe_does_without(stack: ExitStack, file: int) -> None:
+    full, _ = unix_pair(stack, buffer_bytes=20_000)
+    assert send(full, [(file, 0, LONG_BYTES)]) > 0
+    assert pipes() == [], "what was left in it is gone with it"
+    ours, theirs = unix_pair(stack)
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, allowed[1]))
+    try:
+        left = send(ours, [(file, 0, LONG_BYTES)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, allowed)
+    assert (left, pipes()) == (0, [])
+    assert received(theirs) == CONTENT[:LONG_BYTES]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_process_that_was_forked_has_a_pipe_of_its_own(stack: ExitStack, file: int) -> None:
+    ours, theirs = unix_pair(stack)
+    assert send(ours, [(file, 0, LONG_BYTES)]) == 0
+    assert received(theirs) == CONTENT[:LONG_BYTES]
+    assert len(pipes()) == 2
+    child = os.fork()
+    if child == 0:
+        is_well = pipes() == [] and send(ours, [(file, 0, LONG_BYTES)]) == 0 and len(pipes()) == 2
+        os._exit(0 if is_well else 1)
+    assert os.waitpid(child, 0) == (child, 0)
+    assert received(theirs) == CONTENT[:LONG_BYTES]
+
+
+def test_a_long_slice_of_a_file_that_ended_is_an_error_once_it_comes_first(stack: ExitStack, file: int) -> None:
+    ours, theirs = unix_pair(stack)
+    position = len(CONTENT) - LONG_BYTES
+    assert send(ours, [(file, position, 2 * LONG_BYTES), b"end"]) == LONG_BYTES + 3
+    assert received(theirs) == CONTENT[position:]
+    with pytest.raises(OSError, match=ENDED):
+        send(ours, [(file, len(CONTENT), LONG_BYTES), b"end"])
 
 
 # ---------------------------------------------------------------------- errors

@@ -32,7 +32,6 @@ MOVED_BYTES_MAX: Final = 1 << 16  # of a frame that came in part; more stays whe
 SLICE_MS: Final = 10  # so long the requests of one client are dealt with before others have their turn
 SMALL_BYTES: Final = 1024  # replies that are copied together at once
 JOINED_BYTES_MAX: Final = 1 << 16  # unsent replies that are copied together rather than sent one by one
-LONG_BYTES: Final = 1 << 18  # a client that waits for so much is told early
 TOGETHER_MAX: Final = 256  # unsent chunks that are handed over at once; the socket may take the first alone
 
 _LENGTH: Final = Struct(">i")
@@ -370,11 +369,9 @@ class ClientSocket:
                 raise BlockingIOError
 
     def _send_one_by_one(self) -> None:
-        is_first = True
         while self._unsent:
             chunk = self._unsent[0] if len(self._unsent) == 1 else self._join_first()
-            self._forget(self._send_chunk(chunk, is_first))
-            is_first = False
+            self._forget(self._send_chunk(chunk))
 
     def _forget(self, sent: int) -> None:
         """So many bytes have left."""
@@ -403,7 +400,7 @@ class ClientSocket:
         unsent.appendleft(b"".join(joined))
         return unsent[0]
 
-    def _send_chunk(self, chunk: Chunk, is_first: bool) -> int:
+    def _send_chunk(self, chunk: Chunk) -> int:
         if isinstance(chunk, FileSlice):
             assert isinstance(chunk.file, RealFile)
             sent = os.sendfile(self._fd, chunk.file.fileno(), chunk.position, chunk.length)
@@ -411,11 +408,8 @@ class ClientSocket:
                 # The file is shorter than the reply says: only a bug or a hand on our files does that.
                 raise OSError("a segment file ended before its slice")
             return sent
-        # More is coming: without the hint the client would be woken for the header alone. Before something long it
-        # may well be: it reads how much will come, and makes room, while we hand the rest to the kernel.
-        unsent = self._unsent
-        early = is_first and len(unsent) > 1 and len(unsent[1]) >= LONG_BYTES
-        return self._send(chunk, _MSG_MORE if len(unsent) > 1 and not early else 0)
+        # More is coming: without the hint the client would be woken for the header alone.
+        return self._send(chunk, _MSG_MORE if len(self._unsent) > 1 else 0)
 
     def _wait_writable(self) -> None:
         if not self._writing and not self.closing:

@@ -1,0 +1,104 @@
+/* Long slices of files go to a socket through a pipe: `splice` into it, a megabyte at a time, and `splice` out of it.
+ *
+ * `sendfile` does the same with a pipe of 64 KB, whose contents it has to hand on before it looks up the next pages;
+ * docs/decisions/002-sendfile.md has what that costs.
+ *
+ * There is one pipe for the whole process. It is empty whenever nobody uses it: what a socket did not take is thrown away
+ * with the pipe, and a process that was forked makes its own. Who finds it in use, or gets none that is large enough, is
+ * told to do without.
+ */
+
+#ifdef __linux__
+
+#include "native.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+enum { PIPE_BYTES = 1 << 20 }; /* what Linux allows everybody by default */
+
+static atomic_flag is_taken = ATOMIC_FLAG_INIT;
+static int to_read = -1, to_write = -1; /* looked at by whoever has taken it */
+static int is_refused;
+
+static void drop_pipe(void)
+{
+    close(to_read);
+    close(to_write);
+    to_read = to_write = -1;
+}
+
+/* What was the parent's is still its own: both would read what either has written. */
+static void after_fork(void)
+{
+    if (to_read >= 0)
+        drop_pipe();
+    atomic_flag_clear(&is_taken);
+}
+
+static int make_pipe(void)
+{
+    static int is_watching;
+    int ends[2];
+    if (is_refused || (!is_watching && pthread_atfork(NULL, NULL, after_fork) != 0) || pipe2(ends, O_CLOEXEC) < 0)
+        return -1;
+    is_watching = 1;
+    to_read = ends[0];
+    to_write = ends[1];
+    if (fcntl(to_write, F_SETPIPE_SZ, PIPE_BYTES) >= PIPE_BYTES)
+        return 0;
+    is_refused = 1; /* this user has too many large pipes, or the administrator allows none */
+    drop_pipe();
+    return -1;
+}
+
+/* Hand on what is in the pipe; how much of it. What the socket does not take is thrown away, and errno says why. */
+static size_t empty_pipe(int socket, size_t held, unsigned flags)
+{
+    size_t sent = 0;
+    while (sent < held) {
+        ssize_t now = splice(to_read, NULL, socket, NULL, held - sent, flags);
+        if (now > 0)
+            sent += (size_t)now;
+        else if (now == 0 || errno != EINTR) {
+            int failure = now < 0 ? errno : EIO;
+            drop_pipe();
+            errno = failure;
+            break;
+        }
+    }
+    return sent;
+}
+
+/* As much of the slice as the socket takes. -1 and errno, or 0 if the file has ended, when that is nothing. */
+static ssize_t send_through_pipe(int socket, int file, off_t position, size_t length, int is_more)
+{
+    size_t sent = 0;
+    while (sent < length) {
+        off_t at = position + (off_t)sent;
+        ssize_t held = splice(file, &at, to_write, NULL, length - sent, SPLICE_F_NONBLOCK);
+        if (held <= 0)
+            return sent > 0 ? (ssize_t)sent : held;
+        int is_last = !is_more && sent + (size_t)held == length;
+        size_t taken = empty_pipe(socket, (size_t)held, SPLICE_F_NONBLOCK | (is_last ? 0 : SPLICE_F_MORE));
+        sent += taken;
+        if (taken < (size_t)held)
+            return sent > 0 ? (ssize_t)sent : -1;
+    }
+    return (ssize_t)sent;
+}
+
+ssize_t send_long_slice(int socket, int file, off_t position, size_t length, int is_more)
+{
+    if (atomic_flag_test_and_set_explicit(&is_taken, memory_order_acquire))
+        return NO_PIPE;
+    ssize_t sent = to_read >= 0 || make_pipe() == 0 ? send_through_pipe(socket, file, position, length, is_more) : NO_PIPE;
+    int failure = errno;
+    atomic_flag_clear_explicit(&is_taken, memory_order_release);
+    errno = failure;
+    return sent;
+}
+
+#endif
