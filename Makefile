@@ -60,18 +60,29 @@ format: setup ## put the code in form
 bench: $(if $(filter pure,$(BUILD)),setup,compiled) ## measure beside Apache Kafka; ARGS=--quick takes minutes; BUILD=pure
 	$(if $(filter pure,$(BUILD)),$(BIN),$(COMPILED)/bin)/python -m benchmarks $(ARGS)
 
-wheels: $(READY) ## what is released, into dist/: a wheel compiled for this platform, and one for all others
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt 'setuptools>=77' mypy
-	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
-	CORDWOOD_COMPILE=1 $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+wheels: compiled ## what is released, into dist/: a wheel compiled for this platform, and one for all others
+	$(COMPILED)/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	$(FORGET_OBJECTS)
+	CORDWOOD_COMPILE=$(SECOND_BUILD) $(COMPILED)/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
 compiled: $(COMPILED)/.ready ## the compiled build, in an environment of its own; make test BIN=.cache/compiled/bin uses it
 
-$(COMPILED)/.ready: $(READY) setup.py scripts/check_compiled.py $(shell find src -name '*.py')
+# Compiled twice with gcc, which counts what runs in between (decision 011); once elsewhere.
+HAS_GCC := $(filter Linux,$(shell uname))
+SECOND_BUILD := $(if $(HAS_GCC),counted,1)
+FORGET_OBJECTS := find build \( -name '*.o' -o -name '*.so' \) -delete
+
+$(COMPILED)/.ready: $(READY) setup.py scripts/check_compiled.py scripts/train_compiled.py $(wildcard native/*) $(shell find src -name '*.py')
 	$(VENV)/bin/python -m venv $(COMPILED)
 	$(COMPILED)/bin/python -m pip install --quiet --constraint constraints.txt 'setuptools>=77' mypy
-	CORDWOOD_COMPILE=1 $(COMPILED)/bin/python -m pip install --quiet --constraint constraints.txt \
+	rm -rf build
+	CORDWOOD_COMPILE=$(if $(HAS_GCC),count,1) $(COMPILED)/bin/python -m pip install --quiet --constraint constraints.txt \
 		--no-build-isolation '.[dev]'
+ifneq ($(HAS_GCC),)
+	cd .cache && compiled/bin/python ../scripts/train_compiled.py
+	$(FORGET_OBJECTS)
+	CORDWOOD_COMPILE=counted $(COMPILED)/bin/python -m pip install --quiet --no-deps --force-reinstall --no-build-isolation .
+endif
 	cd .cache && compiled/bin/python ../scripts/check_compiled.py
 	@touch $@
 
