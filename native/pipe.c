@@ -90,15 +90,23 @@ static ssize_t send_through_pipe(int socket, int file, off_t position, size_t le
     return (ssize_t)sent;
 }
 
+/* Some sandboxes have `sendfile` and no `splice`. */
+static int is_impossible(int failure)
+{
+    return failure == ENOSYS || failure == EPERM || failure == EINVAL;
+}
+
 ssize_t send_long_slice(int socket, int file, off_t position, size_t length, int is_more)
 {
     if (atomic_flag_test_and_set_explicit(&is_taken, memory_order_acquire))
         return NO_PIPE;
-    ssize_t sent = to_read >= 0 || make_pipe() == 0 ? send_through_pipe(socket, file, position, length, is_more) : NO_PIPE;
+    ssize_t sent = NO_PIPE;
+    if (to_read >= 0 || make_pipe() == 0)
+        sent = send_through_pipe(socket, file, position, length, is_more);
     int failure = errno;
     atomic_flag_clear_explicit(&is_taken, memory_order_release);
     errno = failure;
-    return sent;
+    return sent == -1 && is_impossible(failure) ? NO_PIPE : sent;
 }
 
 #endif
