@@ -38,13 +38,19 @@ static void after_fork(void)
     atomic_flag_clear(&is_taken);
 }
 
-static int make_pipe(void)
+static int watches_forks(void)
 {
     static int is_watching;
+    if (!is_watching)
+        is_watching = pthread_atfork(NULL, NULL, after_fork) == 0;
+    return is_watching;
+}
+
+static int make_pipe(void)
+{
     int ends[2];
-    if (is_refused || (!is_watching && pthread_atfork(NULL, NULL, after_fork) != 0) || pipe2(ends, O_CLOEXEC) < 0)
+    if (is_refused || !watches_forks() || pipe2(ends, O_CLOEXEC) < 0)
         return -1;
-    is_watching = 1;
     to_read = ends[0];
     to_write = ends[1];
     if (fcntl(to_write, F_SETPIPE_SZ, PIPE_BYTES) >= PIPE_BYTES)
