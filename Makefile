@@ -68,17 +68,17 @@ wheels: compiled ## what is released, into dist/: a wheel compiled for this plat
 compiled: $(COMPILED)/.ready ## the compiled build, in an environment of its own; make test BIN=.cache/compiled/bin uses it
 
 # Compiled twice with gcc, which counts what runs in between (decision 011); once elsewhere.
-HAS_GCC := $(filter Linux,$(shell uname))
-SECOND_BUILD := $(if $(HAS_GCC),counted,1)
+IS_TRAINED := $(filter Linux,$(shell uname))
+SECOND_BUILD := $(if $(IS_TRAINED),counted,1)
 FORGET_OBJECTS := find build \( -name '*.o' -o -name '*.so' \) -delete
 
 $(COMPILED)/.ready: $(READY) setup.py scripts/check_compiled.py scripts/train_compiled.py $(wildcard native/*) $(shell find src -name '*.py')
 	$(VENV)/bin/python -m venv $(COMPILED)
 	$(COMPILED)/bin/python -m pip install --quiet --constraint constraints.txt 'setuptools>=77' mypy
 	rm -rf build
-	CORDWOOD_COMPILE=$(if $(HAS_GCC),count,1) $(COMPILED)/bin/python -m pip install --quiet --constraint constraints.txt \
+	CORDWOOD_COMPILE=$(if $(IS_TRAINED),count,1) $(COMPILED)/bin/python -m pip install --quiet --constraint constraints.txt \
 		--no-build-isolation '.[dev]'
-ifneq ($(HAS_GCC),)
+ifneq ($(IS_TRAINED),)
 	cd .cache && compiled/bin/python ../scripts/train_compiled.py
 	$(FORGET_OBJECTS)
 	CORDWOOD_COMPILE=counted $(COMPILED)/bin/python -m pip install --quiet --no-deps --force-reinstall --no-build-isolation .
