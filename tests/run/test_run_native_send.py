@@ -286,19 +286,50 @@ def test_who_finds_the_pipe_in_use_does_without(stack: ExitStack, file: int) -> 
     assert came == CONTENT[:LONG_BYTES]
 
 
-def test_who_gets_no_pipe_does_without(stack: ExitStack, file: int) -> None:
+def test_what_was_left_in_a_pipe_is_gone_with_it(stack: ExitStack, file: int) -> None:
     full, _ = unix_pair(stack, buffer_bytes=20_000)
     assert send(full, [(file, 0, LONG_BYTES)]) > 0
-    assert pipes() == [], "what was left in it is gone with it"
+    assert pipes() == []
+
+
+def in_child(is_well: Callable[[], bool]) -> None:
+    """See whether something is so in a process that is forked for it."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = 0 if is_well() else 1
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0) == (child, 0)
+
+
+FORKS = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+
+
+@FORKS
+def test_a_process_that_was_forked_has_a_pipe_of_its_own(stack: ExitStack, file: int) -> None:
     ours, theirs = unix_pair(stack)
-    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (3, allowed[1]))
-    try:
-        left = send(ours, [(file, 0, LONG_BYTES)])
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, allowed)
-    assert (left, pipes()) == (0, [])
+    assert send(ours, [(file, 0, LONG_BYTES)]) == 0
     assert received(theirs) == CONTENT[:LONG_BYTES]
+    assert len(pipes()) == 2
+    in_child(lambda: pipes() == [] and send(ours, [(file, 0, LONG_BYTES)]) == 0 and len(pipes()) == 2)
+    assert received(theirs) == CONTENT[:LONG_BYTES]
+
+
+@FORKS
+def test_who_gets_no_pipe_does_without(stack: ExitStack, file: int) -> None:
+    ours, theirs = unix_pair(stack)
+
+    def is_sent_without() -> bool:
+        allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, allowed[1]))
+        left = send(ours, [b"header", (file, 0, LONG_BYTES), b"end"])
+        resource.setrlimit(resource.RLIMIT_NOFILE, allowed)
+        return left == 0 and pipes() == []
+
+    in_child(is_sent_without)
+    assert received(theirs) == b"header" + CONTENT[:LONG_BYTES] + b"end"
 
 
 def lose_splice() -> None:
@@ -312,36 +343,16 @@ def lose_splice() -> None:
     assert system.prctl(22, 2, program) == 0, os.strerror(ctypes.get_errno())
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@FORKS
 def test_where_there_is_no_splice_it_is_done_without(stack: ExitStack, file: int) -> None:
     ours, theirs = unix_pair(stack)
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            lose_splice()
-            code = send(ours, [b"header", (file, 0, LONG_BYTES), b"end"])
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0) == (child, 0)
+
+    def is_sent_without() -> bool:
+        lose_splice()
+        return send(ours, [b"header", (file, 0, LONG_BYTES), b"end"]) == 0
+
+    in_child(is_sent_without)
     assert received(theirs) == b"header" + CONTENT[:LONG_BYTES] + b"end"
-
-
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_process_that_was_forked_has_a_pipe_of_its_own(stack: ExitStack, file: int) -> None:
-    ours, theirs = unix_pair(stack)
-    assert send(ours, [(file, 0, LONG_BYTES)]) == 0
-    assert received(theirs) == CONTENT[:LONG_BYTES]
-    assert len(pipes()) == 2
-    child = os.fork()
-    if child == 0:
-        is_well = False
-        try:
-            is_well = pipes() == [] and send(ours, [(file, 0, LONG_BYTES)]) == 0 and len(pipes()) == 2
-        finally:
-            os._exit(0 if is_well else 1)
-    assert os.waitpid(child, 0) == (child, 0)
-    assert received(theirs) == CONTENT[:LONG_BYTES]
 
 
 def test_a_long_slice_of_a_file_that_ended_is_an_error_once_it_comes_first(stack: ExitStack, file: int) -> None:
