@@ -49,7 +49,11 @@ OPTIONS = {
     "counted": ["-fprofile-use", "-fprofile-partial-training", "-fprofile-correction", "-Wno-missing-profile"],
 }
 
-if (wanted := os.environ.get("CORDWOOD_COMPILE")) is not None:
+wanted = os.environ.get("CORDWOOD_COMPILE", "")
+if wanted not in ("", "0", *OPTIONS):
+    raise SystemExit(f"CORDWOOD_COMPILE={wanted}: it is 1 to compile the hot modules, and 0 or nothing not to")
+
+if wanted in OPTIONS:
     from mypyc.build import mypycify
 
     modules = [f"src/cordwood/{name}.py" for name in COMPILED.split()]
