@@ -1,5 +1,5 @@
 /* What is looked at of a batch that a client produces: its header, its checksum, and how long its first record is; and what
- * is written of its place: into the batch, and into an index.
+ * is written of its place, into the batch and into an index, and read again.
  *
  * As in the codec, what is usual is known here and nothing else: record/batch.py's produced_batch has the same rules with
  * what is wrong with a batch that breaks them, and is asked about all that this one does not take.
@@ -46,6 +46,19 @@ static int is_usual(const uint8_t *batch, Py_ssize_t size)
     return crc_of(batch + ATTRIBUTES_AT, (size_t)(size - ATTRIBUTES_AT)) == u32_at(batch + CRC_AT);
 }
 
+PyObject *tuple_of(const long long *numbers, Py_ssize_t count)
+{
+    PyObject *made = PyTuple_New(count);
+    for (Py_ssize_t i = 0; made != NULL && i < count; i++) {
+        PyObject *number = PyLong_FromLongLong(numbers[i]);
+        if (number == NULL)
+            Py_CLEAR(made);
+        else
+            PyTuple_SET_ITEM(made, i, number);
+    }
+    return made;
+}
+
 /* The fields that the size of a batch and the rules above do not give, in their order. */
 static PyObject *fields_of(const uint8_t *batch)
 {
@@ -60,16 +73,7 @@ static PyObject *fields_of(const uint8_t *batch)
         i32_at(batch + SEQUENCE_AT),
         i32_at(batch + COUNT_AT),
     };
-    const Py_ssize_t count = sizeof fields / sizeof *fields;
-    PyObject *found = PyTuple_New(count);
-    for (Py_ssize_t i = 0; found != NULL && i < count; i++) {
-        PyObject *number = PyLong_FromLongLong(fields[i]);
-        if (number == NULL)
-            Py_CLEAR(found);
-        else
-            PyTuple_SET_ITEM(found, i, number);
-    }
-    return found;
+    return tuple_of(fields, sizeof fields / sizeof *fields);
 }
 
 PyObject *usual_batch(PyObject *Py_UNUSED(module), PyObject *batch)
@@ -80,6 +84,25 @@ PyObject *usual_batch(PyObject *Py_UNUSED(module), PyObject *batch)
     PyObject *found = is_usual(view.buf, view.len) ? fields_of(view.buf) : Py_NewRef(Py_None);
     PyBuffer_Release(&view);
     return found;
+}
+
+/* As place_at in record/batch.py, which knows what is wrong with a batch that has none. */
+PyObject *place_at(PyObject *Py_UNUSED(module), PyObject *data)
+{
+    Py_buffer view;
+    if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0)
+        return NULL;
+    const uint8_t *batch = view.buf;
+    PyObject *found = NULL;
+    long long place[3];
+    if (view.len >= HEADER_SIZE && batch[MAGIC_AT] == MAGIC && i32_at(batch + LENGTH_AT) >= HEADER_SIZE - EPOCH_AT) {
+        place[0] = i64_at(batch);
+        place[2] = (long long)i32_at(batch + LENGTH_AT) + EPOCH_AT;
+        if (!__builtin_add_overflow(place[0], (long long)i32_at(batch + DELTA_AT), &place[1]))
+            found = tuple_of(place, 3);
+    }
+    PyBuffer_Release(&view);
+    return found != NULL || PyErr_Occurred() ? found : Py_NewRef(Py_None);
 }
 
 /* stamp(batch, base_offset, leader_epoch): neither is covered by the checksum. */

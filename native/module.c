@@ -126,6 +126,8 @@ static PyObject *set_up(PyObject *Py_UNUSED(module), PyObject *args)
 static PyMethodDef functions[] = {
     {"count_at_most", (PyCFunction)(void (*)(void))count_at_most, METH_FASTCALL,
      "count_at_most(entries, size, at, width, value)"},
+    {"entry_at_most", (PyCFunction)(void (*)(void))entry_at_most, METH_FASTCALL,
+     "entry_at_most(entries, size, column, value) -> (first, second) or None"},
     {"count_numbers_at_most", (PyCFunction)(void (*)(void))count_numbers_at_most, METH_FASTCALL,
      "count_numbers_at_most(numbers, value)"},
     {"read_head", (PyCFunction)(void (*)(void))read_head, METH_FASTCALL, "read_head(frame, flexible_from)"},
@@ -133,6 +135,7 @@ static PyMethodDef functions[] = {
     {"send_chunks", (PyCFunction)(void (*)(void))send_chunks, METH_FASTCALL,
      "send_chunks(socket, pieces) -> how many bytes are left; a piece is bytes or (file, position, length)"},
 #endif
+    {"place_at", place_at, METH_O, "place_at(data) -> (first offset, last offset, bytes) of a stored batch, or None"},
     {"stamp", (PyCFunction)(void (*)(void))stamp, METH_FASTCALL, "stamp(batch, base_offset, leader_epoch)"},
     {"add_entry", (PyCFunction)(void (*)(void))add_entry, METH_FASTCALL, "add_entry(entries, size, first, second)"},
     {"set_up", set_up, METH_VARARGS, "set_up(make_uuid, FileSlice, chunk_bytes_min)"},

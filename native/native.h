@@ -84,20 +84,23 @@ PyObject *crc32c_of(PyObject *module, PyObject *data);
 
 /* batch.c, on the same processors: usual_batch(batch) -> fields of the header of a batch that may be taken, or None */
 PyObject *usual_batch(PyObject *module, PyObject *batch);
-/* and on all: stamp(batch, base_offset, leader_epoch), add_entry(entries, size, first, second) */
+/* and on all: place_at(data), stamp(batch, base_offset, leader_epoch), add_entry(entries, size, first, second) */
+PyObject *tuple_of(const long long *numbers, Py_ssize_t count);
+PyObject *place_at(PyObject *module, PyObject *data);
 PyObject *stamp(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *add_entry(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 
-/* search.c: both answer how many numbers of a growing row are at most a value */
+/* search.c: how many numbers of a growing row are at most a value, and the last entry whose number is */
 PyObject *count_at_most(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+PyObject *entry_at_most(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *count_numbers_at_most(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 
 /* send.c, on Linux: send_chunks(socket, pieces) -> how many bytes are left. It is no codec, and raises its own errors. */
 PyObject *send_chunks(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 
-/* pipe.c, on Linux: as sendfile, with a word on whether more will follow; NO_PIPE: it must be done in another way */
+/* pipe.c, on Linux: as sendfile; NO_PIPE: it must be done in another way */
 enum { NO_PIPE = -2 };
-ssize_t send_long_slice(int socket, int file, off_t position, size_t length, int is_more);
+ssize_t send_long_slice(int socket, int file, off_t position, size_t length);
 
 /* decode.c: decode(view, pos) -> (message, the position after it) */
 PyObject *decode(PyObject *callable, PyObject *const *args, size_t nargs, PyObject *names);

@@ -61,11 +61,11 @@ static int make_pipe(void)
 }
 
 /* Hand on what is in the pipe; how much of it. What the socket does not take is thrown away, and errno says why. */
-static size_t empty_pipe(int socket, size_t held, unsigned flags)
+static size_t empty_pipe(int socket, size_t held)
 {
     size_t sent = 0;
     while (sent < held) {
-        ssize_t now = splice(to_read, NULL, socket, NULL, held - sent, flags);
+        ssize_t now = splice(to_read, NULL, socket, NULL, held - sent, SPLICE_F_NONBLOCK);
         if (now > 0)
             sent += (size_t)now;
         else if (now == 0 || errno != EINTR) {
@@ -79,7 +79,7 @@ static size_t empty_pipe(int socket, size_t held, unsigned flags)
 }
 
 /* As much of the slice as the socket takes. -1 and errno, or 0 if the file has ended, when that is nothing. */
-static ssize_t send_through_pipe(int socket, int file, off_t position, size_t length, int is_more)
+static ssize_t send_through_pipe(int socket, int file, off_t position, size_t length)
 {
     size_t sent = 0;
     while (sent < length) {
@@ -87,8 +87,7 @@ static ssize_t send_through_pipe(int socket, int file, off_t position, size_t le
         ssize_t held = splice(file, &at, to_write, NULL, length - sent, SPLICE_F_NONBLOCK);
         if (held <= 0)
             return sent > 0 ? (ssize_t)sent : held;
-        int is_last = !is_more && sent + (size_t)held == length;
-        size_t taken = empty_pipe(socket, (size_t)held, SPLICE_F_NONBLOCK | (is_last ? 0 : SPLICE_F_MORE));
+        size_t taken = empty_pipe(socket, (size_t)held);
         sent += taken;
         if (taken < (size_t)held)
             return sent > 0 ? (ssize_t)sent : -1;
@@ -102,13 +101,13 @@ static int is_impossible(int failure)
     return failure == ENOSYS || failure == EPERM || failure == EINVAL;
 }
 
-ssize_t send_long_slice(int socket, int file, off_t position, size_t length, int is_more)
+ssize_t send_long_slice(int socket, int file, off_t position, size_t length)
 {
     if (atomic_flag_test_and_set_explicit(&is_taken, memory_order_acquire))
         return NO_PIPE;
     ssize_t sent = NO_PIPE;
     if (to_read >= 0 || make_pipe() == 0)
-        sent = send_through_pipe(socket, file, position, length, is_more);
+        sent = send_through_pipe(socket, file, position, length);
     int failure = errno;
     atomic_flag_clear_explicit(&is_taken, memory_order_release);
     errno = failure;

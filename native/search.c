@@ -23,6 +23,21 @@ static PyObject *refused(void)
     return NULL;
 }
 
+/* How many entries of *size* bytes have, *at* some place, a number of *bytes* that is at most *value*. */
+static Py_ssize_t count_entries(const Py_buffer *entries, Py_ssize_t size, Py_ssize_t at, Py_ssize_t bytes, int64_t value)
+{
+    const uint8_t *first = (const uint8_t *)entries->buf + at;
+    Py_ssize_t low = 0, high = entries->len / size;
+    while (low < high) {
+        Py_ssize_t middle = low + (high - low) / 2;
+        if (number_at(first + middle * size, bytes) <= value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* count_at_most(entries, bytes of an entry, where its number is, bytes of that, value) */
 PyObject *count_at_most(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
@@ -35,17 +50,36 @@ PyObject *count_at_most(PyObject *Py_UNUSED(module), PyObject *const *args, Py_s
         return refused();
     if (PyObject_GetBuffer(args[0], &entries, PyBUF_SIMPLE) < 0)
         return NULL;
-    const uint8_t *first = (const uint8_t *)entries.buf + at;
-    Py_ssize_t low = 0, high = entries.len / size;
-    while (low < high) {
-        Py_ssize_t middle = low + (high - low) / 2;
-        if (number_at(first + middle * size, bytes) <= value)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    Py_ssize_t count = count_entries(&entries, size, at, bytes, value);
     PyBuffer_Release(&entries);
-    return PyLong_FromSsize_t(low);
+    return PyLong_FromSsize_t(count);
+}
+
+static PyObject *entry_at(const uint8_t *at, Py_ssize_t first_bytes)
+{
+    const long long numbers[] = {number_at(at, first_bytes), i32_at(at + first_bytes)};
+    return tuple_of(numbers, 2);
+}
+
+/* entry_at_most(entries, bytes of an entry, which of its numbers, value): the last four bytes are the second one's. */
+PyObject *entry_at_most(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    enum { SECOND_BYTES = 4 };
+    Py_buffer entries;
+    if (nargs != 4)
+        return refused();
+    Py_ssize_t size = PyLong_AsSsize_t(args[1]), column = PyLong_AsSsize_t(args[2]);
+    int64_t value = value_of(args[3]);
+    if (PyErr_Occurred() || (size != 8 && size != 12) || (column != 0 && column != 1))
+        return refused();
+    if (PyObject_GetBuffer(args[0], &entries, PyBUF_SIMPLE) < 0)
+        return NULL;
+    Py_ssize_t first_bytes = size - SECOND_BYTES, at = column == 0 ? 0 : first_bytes;
+    Py_ssize_t count = count_entries(&entries, size, at, column == 0 ? first_bytes : SECOND_BYTES, value);
+    PyObject *found = count > 0 ? entry_at((const uint8_t *)entries.buf + (count - 1) * size, first_bytes)
+                                : Py_NewRef(Py_None);
+    PyBuffer_Release(&entries);
+    return found;
 }
 
 /* count_numbers_at_most(numbers, value): of an array("q") */

@@ -33,9 +33,8 @@ typedef struct {
 typedef struct {
     int socket;
     piece *next, *end;
-    const piece *last_slice;
     Py_ssize_t left; /* bytes of all pieces */
-    int is_corked;
+    int has_slices, is_corked;
     int failure; /* an errno, or FILE_ENDED */
 } reply;
 
@@ -81,8 +80,7 @@ static int add(reply *of, piece *read)
         return 0;
     }
     of->end = read + 1;
-    if (read->data == NULL)
-        of->last_slice = read;
+    of->has_slices |= read->data == NULL;
     if (!__builtin_add_overflow(of->left, (Py_ssize_t)read->length, &of->left))
         return 0;
     PyErr_SetString(PyExc_OverflowError, "more bytes than can be counted");
@@ -106,13 +104,17 @@ static void cork(reply *of, int on)
     of->is_corked = on && is_done; /* what is not TCP has no corks */
 }
 
+/* A slice leaves in many packets, each as soon as it is full. Without a cork, whatever the client acknowledges meanwhile
+ * makes the last one leave as it is, and the few bytes that end a reply would be a packet of their own. */
+static int is_to_be_corked(const reply *of)
+{
+    return of->has_slices && (of->end - of->next > 1 || of->left >= LONG_BYTES);
+}
+
 static ssize_t send_short_slice(reply *of)
 {
-    const piece *slice = of->next;
-    off_t position = slice->position;
-    if (slice == of->last_slice && slice + 1 < of->end && !of->is_corked)
-        cork(of, 1); /* the few bytes that end a reply would be a packet of their own */
-    return sendfile(of->socket, slice->file, &position, slice->length);
+    off_t position = of->next->position;
+    return sendfile(of->socket, of->next->file, &position, of->next->length);
 }
 
 static ssize_t send_slice(reply *of)
@@ -120,7 +122,7 @@ static ssize_t send_slice(reply *of)
     const piece *slice = of->next;
     ssize_t sent = NO_PIPE;
     if (slice->length >= LONG_BYTES)
-        sent = send_long_slice(of->socket, slice->file, slice->position, slice->length, slice + 1 < of->end);
+        sent = send_long_slice(of->socket, slice->file, slice->position, slice->length);
     if (sent == NO_PIPE)
         sent = send_short_slice(of);
     if (sent == 0)
@@ -162,6 +164,8 @@ static void take_off(reply *of, size_t sent)
 /* Until all is sent, or the socket is full, or something is wrong. */
 static void send_all(reply *of)
 {
+    if (is_to_be_corked(of))
+        cork(of, 1);
     while (of->next < of->end && !of->failure) {
         ssize_t sent = of->next->data ? send_bytes(of) : send_slice(of);
         if (sent >= 0)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cordwood.log.search import _count_at_most
+from cordwood.log.search import _count_at_most, _entry_at_most
 from wire.native_build import native
 
 NUMBERS = st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=40).map(sorted)
@@ -33,6 +33,19 @@ def test_packed_entries_are_counted_by_either_number(numbers: list[int], value: 
         assert native().count_at_most(entries, ENTRY.size, at, width, wanted) == expected
         assert native().count_at_most(bytearray(entries), ENTRY.size, at, width, wanted) == expected
         assert _count_at_most(entries, ENTRY.size, at, width, wanted) == expected
+
+
+@pytest.mark.parametrize("entry", [ENTRY, Struct(">ii")])
+@given(NUMBERS, VALUES, st.booleans())
+def test_the_last_entry_up_to_a_value_is_found(entry: Struct, numbers: list[int], value: int, torn: bool) -> None:
+    shift = 0 if entry is ENTRY else 32
+    rows = [(number >> shift, number >> 32) for number in numbers]
+    entries = b"".join(entry.pack(*row) for row in rows) + b"torn" * torn
+    for column, wanted in ((0, value >> shift), (1, value >> 32)):
+        expected = next((row for row in reversed(rows) if row[column] <= wanted), None)
+        assert native().entry_at_most(entries, entry.size, column, wanted) == expected
+        assert native().entry_at_most(bytearray(entries), entry.size, column, wanted) == expected
+        assert _entry_at_most(entries, entry.size, column, wanted) == expected
 
 
 def test_a_value_may_be_beyond_all_numbers() -> None:
@@ -73,6 +86,26 @@ def test_a_row_that_does_not_grow_is_searched_to_some_end() -> None:
 def test_what_can_not_be_entries_is_refused(arguments: tuple[Any, ...]) -> None:
     with pytest.raises((TypeError, ValueError, OverflowError)):
         native().count_at_most(*arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (b"12345678", 8, 0),
+        (b"12345678", 8, 2, 0),
+        (b"12345678", 8, -1, 0),
+        (b"12345678", 9, 0, 0),
+        (b"12345678", 4, 0, 0),
+        (b"12345678", 0, 0, 0),
+        (b"12345678", -8, 0, 0),
+        (b"12345678", 1 << 70, 0, 0),
+        ("12345678", 8, 0, 0),
+        (b"12345678", 8, 0, None),
+    ],
+)
+def test_what_can_not_be_entries_has_none(arguments: tuple[Any, ...]) -> None:
+    with pytest.raises((TypeError, ValueError, OverflowError)):
+        native().entry_at_most(*arguments)
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,10 @@ from cordwood.ports import Disk, Syncable
 from cordwood.wire.native import native
 
 from .checkpoint import WrittenFile
-from .search import count_at_most, count_numbers_at_most
+from .search import SECOND_BYTES, count_at_most, count_numbers_at_most, entry_at_most
 
 OFFSET_ENTRY: Final = Struct(">ii")
 TIME_ENTRY: Final = Struct(">qi")
-_SECOND_BYTES: Final = 4  # of either: the rest is the first number's
 
 _add_entry: Final[Callable[[bytearray, int, int, int], None] | None] = getattr(native, "add_entry", None)
 """Packs an entry and appends it, in C: one call instead of two, and no object between them."""
@@ -146,8 +145,9 @@ class Index:
 
     def last_at_most(self, value: int, *, column: int = 0) -> tuple[int, int] | None:
         """The last entry whose number in *column* is at most *value*."""
-        number = self._count_at_most(value, column)
-        return self.entry(number - 1) if number else None
+        if self._tail and (entry := entry_at_most(self._tail, self._size, column, value)) is not None:
+            return entry
+        return entry_at_most(self._block, self._size, column, value) if self._has_block_for(value, column) else None
 
     def around(self, value: int) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
         """The last entry whose first number is at most *value*, and the one after it."""
@@ -211,22 +211,28 @@ class Index:
         """What is young is in memory, the rest is in one block."""
         if self._tail and (count := self._count_in(self._tail, value, column)):
             return self._stored + count
+        if not self._has_block_for(value, column):
+            return 0
+        return self._block_first + self._count_in(self._block, value, column)
+
+    def _has_block_for(self, value: int, column: int) -> bool:
+        """Get the block with the last entry of the file that has at most *value* in *column*. Is there any?"""
         if len(self._firsts[0]) * _BLOCK < self._stored:
             self._read_firsts()
         block = count_numbers_at_most(self._firsts[column], value)
         if not block:
-            return 0
+            return False
         first = (block - 1) * _BLOCK
         if self._block_first != first or not self._block:
             self._read_block(first)
-        return first + self._count_in(self._block, value, column)
+        return True
 
     def _count_in(self, entries: bytes | bytearray, value: int, column: int) -> int:
         """How many packed entries have at most *value* in *column*."""
         size = self._size
         if column == 0:
-            return count_at_most(entries, size, 0, size - _SECOND_BYTES, value)
-        return count_at_most(entries, size, size - _SECOND_BYTES, _SECOND_BYTES, value)
+            return count_at_most(entries, size, 0, size - SECOND_BYTES, value)
+        return count_at_most(entries, size, size - SECOND_BYTES, SECOND_BYTES, value)
 
     def _read_firsts(self) -> None:
         """Go once through what was not searched before."""

@@ -195,6 +195,10 @@ _usual_batch: Final[Callable[[memoryview], Looked | None] | None] = getattr(nati
 """``produced_batch`` in C, which answers None for a batch that it does not take (``native/batch.c``)."""
 
 
+_place_at: Final[Callable[[Buffer], tuple[int, int, int] | None] | None] = getattr(native, "place_at", None)
+"""``place_at`` in C, which answers None for bytes that are not the head of a batch."""
+
+
 def add_to_sequence(sequence: int, increment: int) -> int:
     """Sequence numbers go round: after 2³¹-1 comes 0."""
     return (sequence + increment) & SEQUENCE_MAX
@@ -231,6 +235,11 @@ class BatchPlace:
 
 def place_at(data: Buffer) -> BatchPlace:
     """That of the batch that *data* begins with. As ``header_at``, with fewer numbers: most searches need no others."""
+    if _place_at is not None:
+        place = _place_at(data)
+        if place is not None:
+            base_offset, last_offset, size = place
+            return BatchPlace(base_offset, last_offset, size)
     if len(data) < HEADER_SIZE:
         raise CorruptData(f"{len(data)} bytes are too few for the header of a batch")
     base_offset, length, magic, last_offset_delta = _unpack_place(data)

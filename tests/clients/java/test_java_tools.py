@@ -9,6 +9,7 @@ import pytest
 from clients.java.bridge import Jvm, Ran
 from clients.java.client import JavaKafka, Sent
 from clients.java.conftest import Target
+from cordwood.run.page_cache import ALIGNED_BYTES
 
 pytestmark = pytest.mark.java
 
@@ -163,6 +164,20 @@ def test_segment_files_are_dumped_by_kafkas_own_reader(tool: Tool, java: JavaKaf
     assert "isvalid: false" not in out
     assert out.count("isvalid: true") == out.count("baseOffset: ")
     assert "key: key-4 payload: value" in out
+
+
+def test_a_segment_that_is_written_to_is_dumped_to_its_end(
+    tool: Tool, java: JavaKafka, target: Target, topic: str
+) -> None:
+    java.create_topic(topic)
+    java.produce(topic, [Sent(b"x" * 5_000)] * 150)
+    segment = target.data / f"{topic}-0" / "00000000000000000000.log"
+    if ALIGNED_BYTES and target.is_ours:
+        assert segment.stat().st_size % ALIGNED_BYTES == 0, "it goes on behind the last batch"
+    out = tool(f"{TOOLS}DumpLogSegments", "--files", str(segment), "--deep-iteration", connects=False)
+    assert [int(offset) for offset in re.findall(r"^\| offset: (\d+) ", out, re.MULTILINE)] == list(range(150))
+    assert "isvalid: false" not in out
+    assert "xception" not in out
 
 
 def test_index_files_hold_against_kafkas_own_checks(tool: Tool, java: JavaKafka, target: Target, topic: str) -> None:
