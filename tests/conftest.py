@@ -15,7 +15,7 @@ settings.load_profile("untimed")
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest comes first, or one worker would still be at it when the others have nothing left."""
-    heavy = ["spark-pipeline", "spark", "plain_cluster", "wired_cluster"]
+    heavy = ["plain_cluster", "spark", "jvm", "spark-pipeline", "wired_cluster"]
 
     def rank(item: pytest.Item) -> int:
         marker = item.get_closest_marker("xdist_group")
