@@ -7,7 +7,7 @@ COMPILED := .cache/compiled
 OLDEST_PYSPARK := 4.2.0
 OLDEST := .cache/pyspark-4.2
 BUILD ?= compiled
-WORKERS ?= 3
+WORKERS ?= 4
 TESTS ?=
 ARGS ?=
 
