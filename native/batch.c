@@ -46,19 +46,6 @@ static int is_usual(const uint8_t *batch, Py_ssize_t size)
     return crc_of(batch + ATTRIBUTES_AT, (size_t)(size - ATTRIBUTES_AT)) == u32_at(batch + CRC_AT);
 }
 
-PyObject *tuple_of(const long long *numbers, Py_ssize_t count)
-{
-    PyObject *made = PyTuple_New(count);
-    for (Py_ssize_t i = 0; made != NULL && i < count; i++) {
-        PyObject *number = PyLong_FromLongLong(numbers[i]);
-        if (number == NULL)
-            Py_CLEAR(made);
-        else
-            PyTuple_SET_ITEM(made, i, number);
-    }
-    return made;
-}
-
 /* The fields that the size of a batch and the rules above do not give, in their order. */
 static PyObject *fields_of(const uint8_t *batch)
 {

@@ -66,6 +66,19 @@ static inline PyObject **slot_of(PyObject *message, const field *of)
     return (PyObject **)((char *)message + of->offset);
 }
 
+static inline PyObject *tuple_of(const long long *numbers, Py_ssize_t count)
+{
+    PyObject *made = PyTuple_New(count);
+    for (Py_ssize_t i = 0; made != NULL && i < count; i++) {
+        PyObject *number = PyLong_FromLongLong(numbers[i]);
+        if (number == NULL)
+            Py_CLEAR(made);
+        else
+            PyTuple_SET_ITEM(made, i, number);
+    }
+    return made;
+}
+
 /* layout.c */
 layout *read_layout(PyObject *described);
 void free_layout(layout *made);
@@ -85,7 +98,6 @@ PyObject *crc32c_of(PyObject *module, PyObject *data);
 /* batch.c, on the same processors: usual_batch(batch) -> fields of the header of a batch that may be taken, or None */
 PyObject *usual_batch(PyObject *module, PyObject *batch);
 /* and on all: place_at(data), stamp(batch, base_offset, leader_epoch), add_entry(entries, size, first, second) */
-PyObject *tuple_of(const long long *numbers, Py_ssize_t count);
 PyObject *place_at(PyObject *module, PyObject *data);
 PyObject *stamp(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *add_entry(PyObject *module, PyObject *const *args, Py_ssize_t nargs);

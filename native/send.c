@@ -35,6 +35,7 @@ typedef struct {
     piece *next, *end;
     Py_ssize_t left; /* bytes of all pieces */
     int has_slices, is_corked;
+    int ends_in_slice; /* the only one */
     int failure; /* an errno, or FILE_ENDED */
 } reply;
 
@@ -80,6 +81,7 @@ static int add(reply *of, piece *read)
         return 0;
     }
     of->end = read + 1;
+    of->ends_in_slice = read->data == NULL && !of->has_slices;
     of->has_slices |= read->data == NULL;
     if (!__builtin_add_overflow(of->left, (Py_ssize_t)read->length, &of->left))
         return 0;
@@ -105,10 +107,11 @@ static void cork(reply *of, int on)
 }
 
 /* A slice leaves in many packets, each as soon as it is full. Without a cork, whatever the client acknowledges meanwhile
- * makes the last one leave as it is, and the few bytes that end a reply would be a packet of their own. */
+ * makes the last one leave as it is, and the few bytes that end a reply would be a packet of their own. For a header
+ * and one short slice MSG_MORE does as much. */
 static int is_to_be_corked(const reply *of)
 {
-    return of->has_slices && (of->end - of->next > 1 || of->left >= LONG_BYTES);
+    return of->has_slices && (!of->ends_in_slice || of->left >= LONG_BYTES);
 }
 
 static ssize_t send_short_slice(reply *of)

@@ -233,7 +233,7 @@ def test_a_flood_of_groups_takes_as_much_memory_as_groups_may(
 
 def test_a_flood_of_groups_with_long_names_is_bounded(client: RawClient, broker: BrokerProcess, topic: str) -> None:
     """Nobody comes back with the id that it was given. An earlier group whose time is up makes room for a few more."""
-    before, members, errors = broker.rss_bytes, dict[str, str](), []
+    before, members, errors = broker.rss_bytes, dict[str, str](), list[int]()
     while len(errors) < 400 or (len(errors) < 1000 and errors[-1] == Error.MEMBER_ID_REQUIRED):
         name = f"{len(errors):04}" + "x" * 30_000
         answer = join(client, join_request(name), version=9)

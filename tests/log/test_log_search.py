@@ -88,6 +88,18 @@ def test_what_can_not_be_entries_is_refused(arguments: tuple[Any, ...]) -> None:
         native().count_at_most(*arguments)
 
 
+def test_what_was_searched_can_change_afterwards() -> None:
+    entries, numbers = bytearray(24), array("q", [1, 2])
+    for value in (-1, 5):
+        native().entry_at_most(entries, 8, 0, value)
+        native().count_at_most(entries, 8, 0, 8, value)
+        native().count_numbers_at_most(numbers, value)
+    with pytest.raises((TypeError, ValueError)):
+        native().entry_at_most(entries, 8, 2, 0)
+    entries.clear()
+    numbers.append(3)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

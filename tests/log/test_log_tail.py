@@ -1,5 +1,7 @@
 """What stands behind the last batch of a log that is appended to is its end, and not damage."""
 
+from struct import unpack
+
 import pytest
 
 from cordwood.config.topic import TopicConfig
@@ -25,6 +27,12 @@ DAMAGE = [
     bytes(100) + TAIL_MARK,
     TAIL_MARK + TAIL_MARK,
 ]
+
+
+def test_a_mark_claims_more_bytes_than_any_file_has() -> None:
+    _, size, _, magic = unpack(">qiib", TAIL_MARK)
+    assert size > (1 << 31) - 2
+    assert magic == 2
 
 
 @pytest.mark.parametrize("tail", [b"", *TAILS])

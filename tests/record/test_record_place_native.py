@@ -35,6 +35,12 @@ def test_any_bytes_have_the_place_that_their_header_says_or_none(seed: int, cut:
         assert place == (None if beyond_all_numbers else (header.base_offset, header.last_offset, header.size))
 
 
+def test_what_was_looked_at_can_change_afterwards() -> None:
+    for data in (build([Record(0, 0, None, b"value")]), bytearray(100), bytearray(3)):
+        native().place_at(data)
+        data.clear()
+
+
 def test_what_is_not_bytes_is_refused() -> None:
     for arguments in ((), ("text",), (5,), (b"x", b"y")):
         with pytest.raises(TypeError):

@@ -89,6 +89,22 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(tmp_path)], check=True)
 
 
+def test_a_start_on_a_full_disk_says_what_is_missing_and_loses_nothing(small_disk: Path) -> None:
+    ballast = small_disk / "ballast"
+    with BrokerProcess(small_disk / "data") as broker, RawClient(broker.bootstrap) as client:
+        create_topic(client, "kept")
+        assert produced(client, "kept", values_batch(b"kept")).error_code == Error.NONE
+        broker.kill()
+    _fill(ballast)
+    fails = BrokerProcess(small_disk / "data")
+    with pytest.raises(AssertionError, match=r"metadata.sqlite can not be used: database or disk is full; make room"):
+        fails.start()
+    fails.end()
+    ballast.unlink()
+    with BrokerProcess(small_disk / "data") as broker, RawClient(broker.bootstrap) as client:
+        assert read_all(client, "kept") == [b"kept"]
+
+
 def test_a_full_disk_stops_nothing_but_writes(small_disk: Path) -> None:
     """Metadata, checkpoints and new topics need room as well: all of that fails, and works again when there is room."""
     ballast = small_disk / "ballast"

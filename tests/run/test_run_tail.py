@@ -1,7 +1,6 @@
 """Long log files go up to a multiple of 64 KB while they grow: the system keeps them in larger pieces then."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -16,7 +15,7 @@ from cordwood.ports import Instant
 from cordwood.record.build import build_values
 from cordwood.run import disk as disk_module
 from cordwood.run.disk import RealDisk, RealFile
-from cordwood.run.page_cache import ALIGNED_BYTES
+from cordwood.run.page_cache import ALIGNED_BYTES, has_large_pieces
 from support.batches import values_batch
 from support.process import BrokerProcess
 from support.raw import RawClient
@@ -47,6 +46,16 @@ def real_size(disk: RealDisk, path: str = "file") -> int:
 
 def behind(disk: RealDisk, file: RealFile) -> bytes:
     return disk.read("file")[file.size :]
+
+
+@pytest.mark.parametrize("linux", ["6.16.0", "6.16-rc1", "6.16+deb14-amd64", "6.18.5-arch1-1", "7.0", "10.2.3"])
+def test_a_system_with_large_pieces_is_known(linux: str) -> None:
+    assert has_large_pieces(linux)
+
+
+@pytest.mark.parametrize("linux", ["6.15.11", "6.1.0-40-amd64", "5.16.20", "2.6.32", "6", "", "six.sixteen"])
+def test_no_other_system_is_taken_for_one(linux: str) -> None:
+    assert not has_large_pieces(linux)
 
 
 def test_a_tail_is_no_longer_than_recovery_takes_for_one() -> None:
@@ -90,7 +99,7 @@ def test_what_is_behind_the_end_is_not_read(disk: RealDisk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "piece"), [(LONG - 2 * len(PIECE), PIECE), (2 * LONG, bytes(4_095))], ids=["short file", "small pieces"]
+    ("size", "piece"), [(LONG - 2 * len(PIECE), PIECE), (2 * LONG, bytes(2_047))], ids=["short file", "small pieces"]
 )
 def test_others_are_as_long_as_their_content(disk: RealDisk, size: int, piece: bytes) -> None:
     assert grown(disk, size, piece).size == real_size(disk)
@@ -103,29 +112,58 @@ def test_a_file_that_was_not_told_of_a_mark_is_as_long_as_its_content(disk: Real
     assert real_size(disk) == file.size
 
 
-def complete(file: RealFile) -> None:
-    file.complete()
-
-
-def cut(file: RealFile) -> None:
-    file.truncate(file.size - 1)
-
-
-@pytest.mark.parametrize("end", [complete, cut])
-def test_a_file_that_is_complete_or_cut_ends_there(disk: RealDisk, end: Callable[[RealFile], None]) -> None:
+def test_a_file_that_is_complete_ends_there_from_now_on(disk: RealDisk) -> None:
     file = grown(disk)
-    end(file)
+    file.complete()
     assert real_size(disk) == file.size
     file.append(PIECE)
+    assert real_size(disk) == file.size
+    assert disk.read("file").endswith(PIECE)
+
+
+def test_a_file_that_is_cut_ends_there_and_goes_on_as_before(disk: RealDisk) -> None:
+    file = grown(disk)
+    file.truncate(file.size - 1)
+    assert real_size(disk) == file.size
+    file.append(PIECE)
+    assert real_size(disk) % ALIGNED_BYTES == 0
     assert disk.read("file")[: file.size].endswith(PIECE)
+
+
+def fails(*_: object) -> None:
+    raise OSError("the disk fails")
+
+
+def test_a_file_whose_append_failed_goes_on_as_before(disk: RealDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = grown(disk)
+    with monkeypatch.context() as patch:
+        patch.setattr(disk_module, "_write_all_at", fails)
+        with pytest.raises(StorageError):
+            file.append(bytes(2 * ALIGNED_BYTES))
+    assert real_size(disk) == file.size
+    file.append(PIECE)
+    assert real_size(disk) % ALIGNED_BYTES == 0
+
+
+@pytest.mark.parametrize("again", [PIECE, b"little"], ids=["large", "little"])
+def test_what_could_not_be_cut_off_goes_with_the_next_append(
+    disk: RealDisk, monkeypatch: pytest.MonkeyPatch, again: bytes
+) -> None:
+    file = grown(disk)
+    content = disk.read("file")[: file.size]
+    with monkeypatch.context() as patch, (Path(disk.root) / "file").open("ab") as other:
+        other.write(bytes(range(100)))  # as far as the disk came
+        patch.setattr(os, "ftruncate", fails)
+        patch.setattr(disk_module, "_write_all_at", fails)
+        with pytest.raises(StorageError):
+            file.append(bytes(2 * ALIGNED_BYTES))
+    file.append(again)
+    assert disk.read("file")[: file.size] == content + again
+    assert is_tail(behind(disk, file))
 
 
 def test_a_file_that_can_not_be_completed_says_so(disk: RealDisk, monkeypatch: pytest.MonkeyPatch) -> None:
     file = grown(disk)
-
-    def fails(descriptor: int, size: int) -> None:
-        raise OSError("the disk fails")
-
     monkeypatch.setattr(os, "ftruncate", fails)
     with pytest.raises(StorageError, match="the disk fails"):
         file.complete()
@@ -136,10 +174,6 @@ def test_what_a_failed_append_left_goes_when_the_file_is_complete(
 ) -> None:
     file = grown(disk, 2 * len(PIECE))
     size = file.size
-
-    def fails(*_: object) -> None:
-        raise OSError("the disk fails")
-
     with monkeypatch.context() as patch, (Path(disk.root) / "file").open("ab") as other:
         other.write(bytes(100))  # as far as the disk came
         patch.setattr(os, "ftruncate", fails)
@@ -171,6 +205,9 @@ def test_segments_that_are_complete_end_with_their_last_batch(disk: RealDisk) ->
     log.prepare_to_close()
     assert real_size(disk, active.path(".log")) == active.size
     log.check()
+    again = open_log(disk, "t-0", TopicConfig(segment_bytes=2 * LONG), now=NOW)
+    again.append(memoryview(bytearray(batch)), leader_epoch=0, now=NOW)
+    assert real_size(disk, active.path(".log")) % ALIGNED_BYTES == 0
 
 
 def test_a_broker_that_is_killed_begins_where_it_ended_and_says_nothing_of_damage(tmp_path: Path) -> None:

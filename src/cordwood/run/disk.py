@@ -45,7 +45,7 @@ _ROOM_MIN: Final = 1 << 20
 _ROOM_MAX: Final = 1 << 24
 _STAT_BLOCK: Final = 512
 _ALIGNED: Final = ALIGNED_BYTES
-_ALIGNED_APPEND_MIN: Final = 1 << 12  # smaller ones share their pages with others
+_ALIGNED_APPEND_MIN: Final = 1 << 11  # smaller ones share their pages with others
 _ALIGNED_FILE_MIN: Final = 8 * ALIGNED_BYTES  # thousands of short ones shall not hold what they never use
 _ALIGNED_FILE_MAX: Final = (1 << 31) - 1 - ALIGNED_BYTES  # Kafka opens none that is longer than 2³¹-1
 _NOTHING: Final = memoryview(b"")
@@ -55,7 +55,18 @@ _NEVER: Final = 1 << 63
 class RealFile:
     """An open file. Reads and writes name their position, so the file has no cursor to share."""
 
-    __slots__ = ("_descriptor", "_mark", "_name_is_safe", "_names", "_path", "_room_end", "_tail", "_tail_end", "size")
+    __slots__ = (
+        "_descriptor",
+        "_is_torn",
+        "_mark",
+        "_name_is_safe",
+        "_names",
+        "_path",
+        "_room_end",
+        "_tail",
+        "_tail_end",
+        "size",
+    )
 
     def __init__(self, path: str, *, create: bool, names: "Names") -> None:
         self._descriptor = _CLOSED
@@ -72,6 +83,8 @@ class RealFile:
         """What may stand behind the end: how it begins, and all that it can be. Nothing: it ends there."""
         self._tail_end = self.size
         """Up to here there is something, if that is behind the end."""
+        self._is_torn = False
+        """Is that something else than a tail?"""
         if create:
             names.changed(path)
 
@@ -101,6 +114,8 @@ class RealFile:
 
     def _tail_behind(self, end: int, length: int) -> memoryview:
         """What goes behind an append of *length* bytes that ends at *end*."""
+        if self._is_torn:
+            self._cut_back(self.size)
         left = self._tail_end - end
         if left > 0:
             return self._mark[:left]
@@ -122,13 +137,15 @@ class RealFile:
             written += _write_at(self._descriptor, data[written:], self.size + written)
 
     def _cut_back(self, size: int) -> None:
-        """Part of a failed write may have reached the file. What can not be cut, the next append overwrites, or
-        ``complete`` meets again."""
+        """Part of a failed write may have reached the file. If it can not be cut off now, then with the next append, or
+        when the file is complete."""
         try:
             os.ftruncate(self._descriptor, size)
         except OSError:
-            return
-        self._tail_end = size
+            self._is_torn = True
+        else:
+            self._tail_end = size
+            self._is_torn = False
 
     def read(self, position: int, length: int, /) -> bytes:
         if self._mark and position + length > self.size:

@@ -8,6 +8,7 @@ that is overwritten later, all pieces are that large, and an append of 8 KB to e
 """
 
 import os
+import re
 import sys
 from typing import Final
 
@@ -15,12 +16,10 @@ _SINCE: Final = (6, 16)
 """Since this version ext4 has larger pieces. XFS had them before; so far back nobody has measured."""
 
 
-def _has_large_pieces() -> bool:
-    if sys.platform != "linux":
-        return False
-    numbers = os.uname().release.split("-")[0].split(".")[:2]
-    return all(number.isdecimal() for number in numbers) and tuple(map(int, numbers)) >= _SINCE
+def has_large_pieces(linux: str) -> bool:
+    numbers = re.match(r"(\d+)\.(\d+)", linux)
+    return numbers is not None and tuple(map(int, numbers.groups())) >= _SINCE
 
 
-ALIGNED_BYTES: Final = 1 << 16 if _has_large_pieces() else 0
+ALIGNED_BYTES: Final = 1 << 16 if sys.platform == "linux" and has_large_pieces(os.uname().release) else 0
 """0: it makes no difference here."""

@@ -29,7 +29,9 @@ class SqliteStore:
             self._open(path)
         except sqlite3.Error as error:
             self._database.close()
-            raise StorageError(f"{path} can not be used: {error}; restore it, or start with another --data") from None
+            is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+            advice = "make room there" if is_full else "restore it, or start with another --data"
+            raise StorageError(f"{path} can not be used: {error}; {advice}") from None
         except StorageError:
             self._database.close()
             raise

@@ -64,16 +64,18 @@ class _Node:
     def lose_power(self, random: Random) -> None:
         unsafe = len(self.data) - self.safe
         undone = b"".join(self.cuts)
+        kept = 0
         if undone:
             self.data[self.safe :] = undone
         elif unsafe:
             kept = random.choice((0, unsafe, random.randint(0, unsafe)))
             del self.data[self.safe + kept :]
-            if kept == unsafe:
-                self.leave_tail()
-            elif random.random() < 0.5:
+            if kept < unsafe and random.random() < 0.5:
                 garbage = min(unsafe - kept, random.randint(1, _GARBAGE_MAX))
                 self.data += bytes(garbage) if random.random() < 0.5 else random.randbytes(garbage)
+        if kept == unsafe and not undone:
+            self.leave_tail()
+        self.tail = b""
         self.sync()
 
     def leave_tail(self) -> None:
