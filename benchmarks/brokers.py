@@ -98,7 +98,7 @@ class Launch(Protocol):
 
 def launch_cordwood(processes: Processes, data: Path, settings: Mapping[str, str] = SETTINGS) -> Broker:
     port = free_port()
-    command = [sys.executable, "-m", "cordwood.cli", "serve", "--data", str(data)]
+    command = [sys.executable, "-m", "cordwood", "serve", "--data", str(data)]
     command += ["--host", "127.0.0.1", "--port", str(port)]
     for name, value in settings.items():
         command += ["--set", f"{name}={value.format(port=port)}"]

@@ -120,7 +120,7 @@ def launch_cordwood_cluster(processes: Processes, data: Path) -> BrokerCluster:
     ports = {node_id: free_port() for node_id in BROKERS}
     commands = {}
     for node_id, port in ports.items():
-        command = [sys.executable, "-m", "cordwood.cli", "serve", "--data", str(data / f"broker-{node_id}")]
+        command = [sys.executable, "-m", "cordwood", "serve", "--data", str(data / f"broker-{node_id}")]
         command += ["--host", "127.0.0.1", "--port", str(port), "--node-id", str(node_id)]
         command += ["--zookeeper", f"{keeper.connect}/bench"]
         for name, value in CLUSTER_SETTINGS.items():

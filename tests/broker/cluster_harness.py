@@ -73,8 +73,7 @@ class Member(Harness):
             cluster.store,
             node_id=node,
             zookeeper_connect="simulated",
-            listeners=f"PLAINTEXT://10.0.0.{node}:9092",
-            **settings,
+            **{"listeners": f"PLAINTEXT://10.0.0.{node}:9092"} | settings,
         )
 
     def _open(self) -> Broker:

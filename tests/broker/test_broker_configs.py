@@ -486,11 +486,20 @@ def test_a_limit_on_connections_can_be_altered_while_running() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [("node.id", SET, "9"), ("no.such.thing", SET, "9"), ("log.retention.ms", SET, "soon")]
+    "change",
+    [
+        ("node.id", SET, "9"),
+        ("no.such.thing", SET, "9"),
+        ("log.retention.ms", SET, "soon"),
+        # Nobody could come and alter these back, not even after a restart.
+        ("max.connections", SET, "0"),
+        ("max.connections.per.ip", SET, "0"),
+        ("max.connection.creation.rate", SET, "0"),
+    ],
 )
 def test_what_can_not_be_altered_while_running_is_refused(change: tuple[str, int, str]) -> None:
     harness = Harness()
-    code, message = incremental(harness.connect(), BROKER, "1", change)
+    code, message = incremental(harness.connect(), BROKER, "" if "max" in change[0] else "1", change)
     assert code == Error.INVALID_REQUEST
     assert message
     assert harness.broker.image.broker_configs == {}

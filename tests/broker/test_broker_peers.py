@@ -130,6 +130,7 @@ def test_another_address_or_another_life_is_dialled_anew() -> None:
 def test_the_listener_for_brokers_is_dialled(name: str, host: str) -> None:
     world = World(
         inter_broker_listener_name=name,
+        listeners="PLAINTEXT://10.0.0.1:9092,INTERNAL://10.1.0.1:9093",
         listener_security_protocol_map="PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
     )
     world.register({**ADDRESS, "INTERNAL": ("PLAINTEXT", "10.1.0.7", 9093)})

@@ -66,6 +66,17 @@ def test_version_13_names_topics_by_id() -> None:
     assert [p.error_code for p in unknown.partition_responses] == [Error.UNKNOWN_TOPIC_ID]
 
 
+def test_a_partition_named_twice_gets_both_batches_in_their_order() -> None:
+    harness = Harness()
+    harness.topic("t")
+    client = harness.connect()
+    first, second = produce("t", batch(b"a")), produce("t", batch(b"b"))
+    first.topic_data += second.topic_data
+    answer = client.ask(first, 9, ProduceResponse)
+    assert [part.base_offset for topic in answer.responses for part in topic.partition_responses] == [0, 1]
+    assert read(client.ask(fetch(("t", 0, 0)), 12, FetchResponse)) == {("t", 0): [b"a", b"b"]}
+
+
 def test_each_partition_succeeds_or_fails_by_itself() -> None:
     harness = Harness()
     harness.topic("a", partitions=2)

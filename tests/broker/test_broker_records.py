@@ -84,6 +84,7 @@ def test_what_can_not_be_deleted_is_refused() -> None:
     harness.topic("t")
     harness.topic("compacted", cleanup_policy="compact")
     harness.topic("both", cleanup_policy="compact,delete")
+    harness.topic("neither", cleanup_policy="")
     harness.topic("__consumer_offsets")
     harness.append("t", b"a")
     assert delete(harness, "t", 2) == (Error.OFFSET_OUT_OF_RANGE, -1)
@@ -93,6 +94,7 @@ def test_what_can_not_be_deleted_is_refused() -> None:
     assert delete(harness, "__consumer_offsets", 0) == (Error.INVALID_TOPIC, -1)
     assert delete(harness, "compacted", 0) == (Error.POLICY_VIOLATION, -1)
     assert delete(harness, "both", 0) == (Error.NONE, 0)
+    assert delete(harness, "neither", 0) == (Error.NONE, 0)
     harness.partition("t").become(leader=NodeId(2), epoch=1, isr=(NodeId(2),))
     assert delete(harness, "t", 0) == (Error.NOT_LEADER_OR_FOLLOWER, -1)
 
@@ -251,6 +253,13 @@ def test_partitions_have_a_size(version: int) -> None:
     harness.append("a", b"x" * 100, partition=1)
     size = harness.partition("a", 1).log.size
     assert log_dirs(harness, None, version) == {"a": {0: 0, 1: size}, "b": {0: 0}}
+
+
+def test_a_topic_may_be_named_twice() -> None:
+    harness = Harness()
+    harness.topic("a", partitions=3)
+    asked = [DescribeLogDirsRequestTopic(topic="a", partitions=[index]) for index in (0, 2, 2)]
+    assert log_dirs(harness, asked) == {"a": {0: 0, 2: 0}}
 
 
 def test_only_what_is_asked_for_and_here_is_told() -> None:

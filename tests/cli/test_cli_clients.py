@@ -189,7 +189,7 @@ def test_a_partition_that_begins_after_the_offset_is_read_from_its_first_record(
 def test_a_partition_that_ends_before_the_offset_shows_what_comes_later(broker: Broker, run: Run, topic: str) -> None:
     run("produce", topic, "--partition", "2", stdin="0\n1\n2\n3\n")
     run("produce", topic, "--partition", "1", stdin="before\n")
-    command = [sys.executable, "-m", "cordwood.cli", "consume", topic, "--from", "3", "--max", "2"]
+    command = [sys.executable, "-m", "cordwood", "consume", topic, "--from", "3", "--max", "2"]
     command += ["--bootstrap", broker.bootstrap]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -281,7 +281,7 @@ def test_a_property_that_nobody_knows_is_named(run: Run) -> None:
 
 def test_a_group_without_a_name_is_refused(broker: Broker) -> None:
     """In a process of its own: confluent-kafka would end it."""
-    command = [sys.executable, "-m", "cordwood.cli", "consume", "t", "-X", "group.id=", "--bootstrap", broker.bootstrap]
+    command = [sys.executable, "-m", "cordwood", "consume", "t", "-X", "group.id=", "--bootstrap", broker.bootstrap]
     outcome = subprocess.run(command, capture_output=True, text=True)
     assert (outcome.returncode, outcome.stderr) == (1, "cordwood: group.id is empty; leave it out\n")
 

@@ -64,7 +64,7 @@ def test_status_as_json(run: Run, broker: Broker) -> None:
 
 
 def test_a_cluster_that_can_not_have_a_zookeeper_ends_at_once(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "cordwood.cli", "cluster", "up", "--data", str(tmp_path)]
+    command = [sys.executable, "-m", "cordwood", "cluster", "up", "--data", str(tmp_path)]
     without_java = {**os.environ, "JAVA_HOME": "/nowhere"}
     outcome = subprocess.run(command, capture_output=True, text=True, env=without_java, timeout=30)
     assert (outcome.returncode, outcome.stdout) == (1, "")

@@ -14,7 +14,7 @@ import pytest
 from cordwood import Broker
 from support.waiting import eventually
 
-CORDWOOD = [sys.executable, "-m", "cordwood.cli"]
+CORDWOOD = [sys.executable, "-m", "cordwood"]
 
 
 def test_serve_says_when_it_is_ready_and_stops_cleanly(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def cluster(plain_cluster: Cluster) -> Iterator[Cluster]:
 
 def cordwood(cluster: Cluster, *words: str, text: str = "", status: int = 0) -> str:
     """What a command prints to standard output; to standard error too, if it fails."""
-    command = [sys.executable, "-m", "cordwood.cli", *words, "--bootstrap", cluster.bootstrap]
+    command = [sys.executable, "-m", "cordwood", *words, "--bootstrap", cluster.bootstrap]
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=100)
     assert done.returncode == status, done.stderr
     return done.stdout if status == 0 else done.stdout + done.stderr

@@ -36,7 +36,7 @@ class Command:
     """A command that runs while the test goes on."""
 
     def __init__(self, cluster: Cluster, *words: str) -> None:
-        self._command = [sys.executable, "-m", "cordwood.cli", *words, "--bootstrap", cluster.bootstrap]
+        self._command = [sys.executable, "-m", "cordwood", *words, "--bootstrap", cluster.bootstrap]
         self._start()
 
     def _start(self) -> None:

@@ -24,7 +24,7 @@ class Up:
     """The command, what it prints, and its children."""
 
     def __init__(self, data: Path, port: int, *options: str) -> None:
-        command = [sys.executable, "-m", "cordwood.cli", "cluster", "up", "--brokers", "2", "--data", str(data)]
+        command = [sys.executable, "-m", "cordwood", "cluster", "up", "--brokers", "2", "--data", str(data)]
         self.process = subprocess.Popen(
             [*command, "--port", str(port), *options],
             stdout=subprocess.PIPE,
@@ -108,7 +108,7 @@ def _is_free(port: int) -> bool:
 
 
 def cordwood(*words: str, port: int, text: str = "") -> str:
-    command = [sys.executable, "-m", "cordwood.cli", *words, "--bootstrap", f"127.0.0.1:{port}"]
+    command = [sys.executable, "-m", "cordwood", *words, "--bootstrap", f"127.0.0.1:{port}"]
     return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=True).stdout
 
 

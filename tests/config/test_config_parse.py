@@ -127,6 +127,9 @@ def test_hours_altered_later_beat_milliseconds_in_the_file() -> None:
         ({"authorizer.class.name": "kafka.Authorizer"}, "there is no access control here yet"),
         ({"max.connections.per.ip.overrides": "127.0.0.1:x"}, "it must be a list of address:number"),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "name a host that clients can reach"),
+        ({"advertised.listeners": "SSL://db.example:9093"}, "SSL://db.example:9093; listeners has only PLAINTEXT"),
+        ({"inter.broker.listener.name": "nope"}, "listener.name is NOPE; brokers are told only of PLAINTEXT"),
+        ({"max.connections.per.ip": "0"}, "max.connections.per.ip is 0, and max.connections.per.ip.overrides lets"),
         ({"log.segment.bytes": "10"}, "log.segment.bytes is 10; it must be at least 1048576"),
     ],
 )
@@ -154,6 +157,18 @@ def test_listeners_of_kafkas_controllers_are_not_opened() -> None:
     assert config.endpoints()[0].protocol == "PLAINTEXT"
 
 
+def test_names_of_listeners_are_in_capitals_however_they_are_written() -> None:
+    texts = {
+        "listeners": "PLAINTEXT://:1,home://:2",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,HOME:PLAINTEXT",
+        "inter.broker.listener.name": "Home",
+        "max.connections.per.ip": "0",
+        "max.connections.per.ip.overrides": "127.0.0.1:5",
+    }
+    assert BrokerConfig.parse(texts).listener_named_for_brokers() == "HOME"
+    assert BrokerConfig().listener_named_for_brokers() == ""
+
+
 def test_two_data_directories_are_refused_where_one_is_needed() -> None:
     config = BrokerConfig.parse({"log.dirs": "/a,/b"})
     with pytest.raises(ConfigError, match=r"log\.dirs names 2 directories"):
@@ -169,9 +184,14 @@ def test_two_data_directories_are_refused_where_one_is_needed() -> None:
         ("group.share.session.timeout", "group.share.session.timeout.ms"),
         ("zookeeper.ssl.client.enabled", "zookeeper.ssl.client.enable"),
         ("num.partition", "num.partitions"),
+        ("LOG.RETENTION.HOURS", "log.retention.hours"),
+        # What topics have is called something else here, and not what looks alike.
+        ("delete.retention.ms", "log.cleaner.delete.retention.ms"),
+        ("segment.ms", "log.roll.ms"),
+        ("flush.ms", "log.flush.interval.ms"),
     ],
 )
-def test_a_slip_in_a_setting_without_effect_is_none_of_those(slip: str, meant: str) -> None:
+def test_a_slip_is_told_from_what_has_no_effect(slip: str, meant: str) -> None:
     with pytest.raises(ConfigError, match=f"^unknown setting {slip}; did you mean {meant}[?]$"):
         BrokerConfig.parse({slip: "x"})
 

@@ -22,7 +22,7 @@ from support.zookeeper import open_store
 @contextmanager
 def command(data: Path, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "cordwood.cli", "zookeeper", "--port", "0", "--data", str(data), *arguments],
+        [sys.executable, "-m", "cordwood", "zookeeper", "--port", "0", "--data", str(data), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -124,7 +124,7 @@ def test_without_java_one_sentence_says_what_to_do(
     tmp_path: Path, environment: Mapping[str, str], sentence: str
 ) -> None:
     outcome = subprocess.run(
-        [sys.executable, "-m", "cordwood.cli", "zookeeper", "--data", str(tmp_path)],
+        [sys.executable, "-m", "cordwood", "zookeeper", "--data", str(tmp_path)],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,

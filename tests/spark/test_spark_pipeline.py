@@ -32,7 +32,7 @@ from support.scripted import ScriptedBroker, hang_up
 from support.tls import TlsServer, make_certificate
 from support.waiting import eventually
 
-CORDWOOD = [sys.executable, "-m", "cordwood.cli"]
+CORDWOOD = [sys.executable, "-m", "cordwood"]
 PATIENCE_S = 150
 
 # The journal

@@ -33,7 +33,7 @@ class BrokerProcess:
         self.bootstrap = ""
         self.output: list[str] = []
         self.log: list[str] = []
-        self._command = [*wrapper, sys.executable, "-m", "cordwood.cli", "serve", "--data", str(data)]
+        self._command = [*wrapper, sys.executable, "-m", "cordwood", "serve", "--data", str(data)]
         self._command += ["--port", str(port), *arguments]
         for name, value in (settings or {}).items():
             self._command += ["--set", f"{name}={value}"]

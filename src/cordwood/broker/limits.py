@@ -62,7 +62,7 @@ class ConnectionLimits:
 
 def _is_of_brokers(listener: str, config: BrokerConfig) -> bool:
     """Do brokers have it to themselves? Clients must not keep them from each other."""
-    return listener == config.inter_broker_listener_name and len(config.endpoints()) > 1
+    return listener == config.listener_named_for_brokers() and len(config.endpoints()) > 1
 
 
 def _overrides(text: str) -> dict[str, int]:

@@ -105,7 +105,7 @@ class Peers:
         """Where brokers reach each other: the listener that is named for it, or that is named like this one's first."""
         config = self._broker.config
         endpoints = registration.endpoints
-        own = config.inter_broker_listener_name or next((e.name for e in config.endpoints()), "")
+        own = config.listener_named_for_brokers() or next((e.name for e in config.endpoints()), "")
         return endpoints.get(own) or next(iter(endpoints.values()), None)
 
     # ------------------------------------------------------------------ dialling

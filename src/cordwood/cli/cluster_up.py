@@ -230,7 +230,7 @@ def _ended_by_signals(ending: threading.Event) -> Iterator[None]:
 
 
 def _broker_command(arguments: argparse.Namespace, number: int, data: Path, zookeeper: str) -> list[str]:
-    command = [sys.executable, "-m", "cordwood.cli", "serve", "--node-id", str(number), "--data", str(data)]
+    command = [sys.executable, "-m", "cordwood", "serve", "--node-id", str(number), "--data", str(data)]
     command += ["--host", HOST, "--port", str(arguments.port + number - 1), "--zookeeper", zookeeper]
     command += ["--log-level", arguments.log_level]
     for setting in _defaults(arguments.brokers) + arguments.set:

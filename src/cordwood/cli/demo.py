@@ -50,7 +50,7 @@ def _broker(directory: str) -> Iterator[str]:
     """The broker as a user starts it, in a process of its own; its address."""
     start_s = time.monotonic()
     options = ["--port", "0", "--data", directory, "--log-level", "warning", "--set", REBALANCE_DELAY]
-    command = [sys.executable, "-m", "cordwood.cli", "serve", *options]
+    command = [sys.executable, "-m", "cordwood", "serve", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -53,6 +53,21 @@ def check_number_of_new(partitions: int, *, room: int) -> None:
         raise Refused(Error.POLICY_VIOLATION, text)
 
 
+def check_new_name(image: MetadataImage, name: str) -> TopicName:
+    """The name of a topic that can be made."""
+    topic = check_name(name)
+    if topic == METADATA_LOG:
+        raise Refused(Error.INVALID_REQUEST, f"'{topic}' is the log of Kafka's controllers; it can not be created.")
+    if topic in image.topics:
+        raise Refused(Error.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
+    other = collision(topic, image.similar(topic))
+    if other is not None:
+        raise Refused(
+            Error.INVALID_TOPIC, f"Topic '{topic}' collides with existing topic '{other}': '.' and '_' count as one."
+        )
+    return topic
+
+
 def plan_topic(
     image: MetadataImage,
     entropy: Entropy,
@@ -64,16 +79,7 @@ def plan_topic(
     config: Mapping[str, str],
 ) -> TopicPlan:
     """Check a new topic and place its partitions. *manual* maps partitions to brokers, or is empty."""
-    topic = check_name(name)
-    if topic == METADATA_LOG:
-        raise Refused(Error.INVALID_REQUEST, f"'{topic}' is the log of Kafka's controllers; it can not be created.")
-    if topic in image.topics:
-        raise Refused(Error.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
-    other = collision(topic, image.similar(topic))
-    if other is not None:
-        raise Refused(
-            Error.INVALID_TOPIC, f"Topic '{topic}' collides with existing topic '{other}': '.' and '_' count as one."
-        )
+    topic = check_new_name(image, name)
     if manual:
         if partitions != -1 or replicas != -1:
             raise Refused(
@@ -87,10 +93,10 @@ def plan_topic(
 
 
 def _place_new(sites: Sites, entropy: Entropy, partitions: int, replicas: int) -> list[tuple[NodeId, ...]]:
-    if not 1 <= partitions <= PARTITIONS_MAX:
-        raise Refused(Error.INVALID_PARTITIONS, f"A topic has 1 to {PARTITIONS_MAX} partitions, not {partitions}.")
     if replicas < 1:
         raise Refused(Error.INVALID_REPLICATION_FACTOR, f"A partition has 1 replica or more, not {replicas}.")
+    if not 1 <= partitions <= PARTITIONS_MAX:
+        raise Refused(Error.INVALID_PARTITIONS, f"A topic has 1 to {PARTITIONS_MAX} partitions, not {partitions}.")
     _check_sites(sites, replicas)
     start = entropy.getrandbits(16) % len(sites.brokers)
     return place(sites, partitions=partitions, replicas=replicas, start=start)

@@ -84,6 +84,7 @@ def checked_broker(texts: Mapping[str, str], layers: Layers, *, for_all: bool) -
         _check_lengths(texts)
         for name in texts:
             _check_alterable(name, for_all)
+        _check_reachable(texts)
         BrokerConfig.parse(replace(layers, cluster=texts) if for_all else replace(layers, broker=texts))
     except ConfigError as error:
         raise Refused(Error.INVALID_REQUEST, str(error)) from None
@@ -118,6 +119,13 @@ def _check_lengths(texts: Mapping[str, str | None]) -> None:
     for name, text in texts.items():
         if text is not None and len(text.encode()) > TEXT_BYTES_MAX:
             raise ConfigError(f"{name} would have {len(text.encode())} bytes; it must have at most {TEXT_BYTES_MAX}")
+
+
+def _check_reachable(texts: Mapping[str, str]) -> None:
+    """Who lets nobody in could never be told otherwise: what was altered outlasts a restart."""
+    for name in ("max.connections", "max.connection.creation.rate"):
+        if name in texts and BROKER_SETTINGS[name].parse(texts[name]) == 0:
+            raise ConfigError(f"{name} is 0; it must be at least 1, or nobody could alter it again")
 
 
 def _check_alterable(name: str, for_all: bool) -> None:

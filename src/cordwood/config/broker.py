@@ -587,6 +587,10 @@ class BrokerConfig:
         """What to tell clients; empty means the address that each dialled."""
         return self._parsed("advertised.listeners", self.advertised_listeners or ())
 
+    def listener_named_for_brokers(self) -> str:
+        """The listener through which brokers reach each other, "" if none is named for that."""
+        return (self.inter_broker_listener_name or "").upper()
+
     def _parsed(self, name: str, texts: tuple[str, ...]) -> tuple[Endpoint, ...]:
         found = parse_endpoints(name, texts, self.listener_security_protocol_map)
         controllers = {n.upper() for n in self.controller_listener_names}
@@ -635,7 +639,8 @@ def parse_broker_value(name: str, text: str) -> Value:
         return declared.parse(text)
     if is_foreign(name):
         return None
-    raise unknown_name("setting", name, [*BROKER_SETTINGS, *FOREIGN])
+    of_topics = {topic.name: topic.brokers[0].name for topic in TOPIC_SETTINGS.values() if topic.brokers}
+    raise unknown_name("setting", name, [*BROKER_SETTINGS, *FOREIGN], elsewhere=of_topics)
 
 
 def effective(setting: Setting, layers: Layers) -> Value:
@@ -670,6 +675,10 @@ def _check_agreement(config: BrokerConfig, layers: Layers) -> None:
                 f"replica.fetch.wait.max.ms is {config.replica_fetch_wait_max_ms}; it must not be more than "
                 f"{name}, {limit_ms}"
             )
+    if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
+        raise ConfigError(
+            "max.connections.per.ip is 0, and max.connections.per.ip.overrides lets nobody in; name addresses there"
+        )
     _check_endpoints(config)
 
 
@@ -685,6 +694,13 @@ def _check_endpoints(config: BrokerConfig) -> None:
     for endpoint in config.endpoints():
         if endpoint.protocol != "PLAINTEXT":
             raise ConfigError(f"listeners has {endpoint}; {endpoint.protocol} is not served yet, only PLAINTEXT is")
+    names = [endpoint.name for endpoint in config.endpoints()]
     for endpoint in config.advertised_endpoints():
+        if endpoint.name not in names:
+            raise ConfigError(f"advertised.listeners has {endpoint}; listeners has only {','.join(names)}")
         if endpoint.host in ("", "0.0.0.0", "::"):
             raise ConfigError(f"advertised.listeners has {endpoint}; name a host that clients can reach")
+    named = config.listener_named_for_brokers()
+    told = [endpoint.name for endpoint in config.advertised_endpoints()] or names
+    if named and named not in told:
+        raise ConfigError(f"inter.broker.listener.name is {named}; brokers are told only of {','.join(told)}")

@@ -1,4 +1,4 @@
-"""AlterConfigs (33), versions 0-2: replace all settings of topics and brokers at once (the old way; see API 44)."""
+"""AlterConfigs (33), versions 0-2: replace all settings of topics, brokers and groups at once (as before API 44)."""
 
 from typing import TYPE_CHECKING
 

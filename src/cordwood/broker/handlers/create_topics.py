@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
 from cordwood.broker.portions import patience_of, portions, propose_in_turn, states_max
-from cordwood.cluster.controller import PARTITIONS_MAX, TopicPlan, check_number_of_new, create_topic, plan_topic
+from cordwood.cluster.controller import (
+    PARTITIONS_MAX,
+    TopicPlan,
+    check_new_name,
+    check_number_of_new,
+    create_topic,
+    plan_topic,
+)
 from cordwood.config import checked_topic, describe_topic
 from cordwood.errors import Error, Refused
 from cordwood.ids import NO_TOPIC_ID
@@ -106,6 +113,7 @@ def _refuse_collisions(plans: dict[str, TopicPlan | Refused]) -> None:
 
 
 def _plan(broker: "Broker", topic: CreateTopicsRequestTopic) -> TopicPlan:
+    check_new_name(broker.image, topic.name)  # that it is there already is what a client hears, whatever else is wrong
     manual = {assignment.partition_index: assignment.broker_ids for assignment in topic.assignments}
     if len(manual) < len(topic.assignments):
         raise Refused(Error.INVALID_REPLICA_ASSIGNMENT, "A partition is assigned twice.")

@@ -70,7 +70,8 @@ def _delete(broker: "Broker", topic: TopicName, index: int, offset: int) -> Part
         raise Refused(Error.INVALID_TOPIC)
     partition = broker.replicas.get(topic, index)
     partition.check_leader()
-    if "delete" not in partition.log.config.cleanup_policy:
+    policy = partition.log.config.cleanup_policy
+    if "compact" in policy and "delete" not in policy:
         raise Refused(Error.POLICY_VIOLATION)
     target = partition.high_watermark if offset == HIGH_WATERMARK else offset
     if not 0 <= target <= partition.high_watermark:

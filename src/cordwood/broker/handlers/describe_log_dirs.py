@@ -47,11 +47,10 @@ def _wanted(broker: "Broker", request: DescribeLogDirsRequest) -> dict[TopicName
     here = broker.replicas.by_name
     if request.topics is None:
         return {name: sorted(partitions) for name, partitions in here.items()}
-    return {
-        TopicName(topic.topic): sorted(here[TopicName(topic.topic)].keys() & set(topic.partitions))
-        for topic in request.topics
-        if topic.topic in here
-    }
+    asked: dict[TopicName, set[int]] = {}
+    for topic in request.topics:  # which may name one twice
+        asked.setdefault(TopicName(topic.topic), set()).update(topic.partitions)
+    return {name: sorted(here[name].keys() & indexes) for name, indexes in asked.items() if name in here}
 
 
 def _topic(broker: "Broker", name: TopicName, indexes: list[int]) -> DescribeLogDirsResponseTopic:

@@ -1,6 +1,6 @@
 """Fetch (1), versions 4-18: read record batches, waiting for them if there are none yet.
 
-- 7: incremental sessions (``fetch_sessions``); 9: the client's leader epoch; 10: zstd.
+- 7: incremental sessions (``fetch_sessions``); 9: the client's leader epoch; 10: zstd (older clients get it too).
 - 11: a consumer may read from a follower, and the leader may send it to one (KIP-392). 12: divergence by epoch.
 - 13: topics by id. 15: a replica's broker epoch (KIP-903). 16: a wrong leader's answer names the right one (KIP-951).
 
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 READ_COMMITTED: Final = 1
-ZSTD_SINCE: Final = 10
 FOLLOWERS_SERVE_SINCE: Final = 11
 
 _response: Final = maker(FetchResponse)
@@ -259,8 +258,6 @@ def _look(
     if diverging is not None:
         answer.diverging_epoch = diverging
         return answer, MUST_ANSWER
-    if call.api_version < ZSTD_SINCE:
-        _refuse_zstd(entry)
     end = local.readable_end(isolation_level)
     if entry.offset == end:
         return answer, 0  # a reader that has everything: the usual case at the tail
@@ -330,12 +327,6 @@ def _look_as_leader(
     if piece.records is not None:
         answer.records = piece.records
     return answer, piece.available
-
-
-def _refuse_zstd(entry: FetchPartition) -> None:
-    """An old client can not read a topic whose batches are all kept in zstd (KIP-110)."""
-    if entry.local is not None and entry.local.log.config.compression_type == "zstd":
-        raise Refused(Error.UNSUPPORTED_COMPRESSION_TYPE)
 
 
 def _divergence(log: Log, entry: FetchPartition) -> FetchResponseEpochEndOffset | None:

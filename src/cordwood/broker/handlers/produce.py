@@ -6,7 +6,8 @@
 
 Each partition succeeds or fails by itself. A batch is checked, stamped and written where it was received: nothing here
 looks at a record. acks=0 has no answer, and a failure then ends the connection, because nothing else can tell the
-client.
+client. A partition that is named twice gets both batches and has two answers; Kafka keeps the last one alone, and says
+nothing of the others.
 """
 
 from functools import partial
