@@ -495,6 +495,7 @@ def test_a_limit_on_connections_can_be_altered_while_running() -> None:
         ("max.connections", SET, "0"),
         ("max.connections.per.ip", SET, "0"),
         ("max.connection.creation.rate", SET, "0"),
+        ("log.cleaner.threads", SET, "0"),
     ],
 )
 def test_what_can_not_be_altered_while_running_is_refused(change: tuple[str, int, str]) -> None:

@@ -24,6 +24,15 @@ TEXT_BYTES_MAX = 32_767
 """Of one setting: the longest string that the protocol carries."""
 
 
+_WITH_ZERO = {
+    # What was altered outlasts a restart, and is stronger than what the file says.
+    "max.connections": "nobody could come and alter it again",
+    "max.connection.creation.rate": "nobody could come and alter it again",
+    "log.cleaner.threads": "nothing would be compacted; log.cleaner.enable in the broker's file is for that",
+}
+"""What would happen."""
+
+
 class Operation(IntEnum):
     """Kafka's codes for an incremental change."""
 
@@ -84,7 +93,7 @@ def checked_broker(texts: Mapping[str, str], layers: Layers, *, for_all: bool) -
         _check_lengths(texts)
         for name in texts:
             _check_alterable(name, for_all)
-        _check_reachable(texts)
+        _check_not_zero(texts)
         BrokerConfig.parse(replace(layers, cluster=texts) if for_all else replace(layers, broker=texts))
     except ConfigError as error:
         raise Refused(Error.INVALID_REQUEST, str(error)) from None
@@ -121,11 +130,11 @@ def _check_lengths(texts: Mapping[str, str | None]) -> None:
             raise ConfigError(f"{name} would have {len(text.encode())} bytes; it must have at most {TEXT_BYTES_MAX}")
 
 
-def _check_reachable(texts: Mapping[str, str]) -> None:
-    """Who lets nobody in could never be told otherwise: what was altered outlasts a restart."""
-    for name in ("max.connections", "max.connection.creation.rate"):
+def _check_not_zero(texts: Mapping[str, str]) -> None:
+    """0 is good in a file, and nothing to be altered to."""
+    for name, otherwise in _WITH_ZERO.items():
         if name in texts and BROKER_SETTINGS[name].parse(texts[name]) == 0:
-            raise ConfigError(f"{name} is 0; it must be at least 1, or nobody could alter it again")
+            raise ConfigError(f"{name} is 0; it must be at least 1, or {otherwise}")
 
 
 def _check_alterable(name: str, for_all: bool) -> None:
