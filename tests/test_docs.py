@@ -69,9 +69,10 @@ def test_a_setting_is_used_or_says_that_it_is_not() -> None:
     broker = [path for path in package.rglob("*.py") if not NO_PART_OF_A_BROKER & {*path.relative_to(package).parts}]
     sources = [path.read_text() for path in broker]
     words = set(re.findall(r"\w+", " ".join(sources)))
-    read_by_config = {"advertised.listeners", "controller.listener.names", "listener.security.protocol.map"}
+    read_by_config = {"advertised.listeners", "controller.listener.names", "inter.broker.listener.name"}
     read_by_config |= {
         "listeners",
+        "listener.security.protocol.map",
         "log.dirs",
         "authorizer.class.name",
         "internal.segment.bytes",
