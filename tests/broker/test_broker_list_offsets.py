@@ -110,6 +110,14 @@ def test_the_start_moves_with_deleted_records(harness: Harness) -> None:
     assert answer_of(ask(harness, 0)) == (300, 2)
 
 
+def test_the_largest_timestamp_is_that_of_a_record_that_is_left(harness: Harness) -> None:
+    client = harness.connect()
+    client.send(produce("t", _timed(10)), 9)
+    client.send(produce("t", _timed(20)), 9)
+    harness.partition("t").log.advance_start(6, high_watermark=8)
+    assert answer_of(ask(harness, MAX_TIMESTAMP)) == (20, 7)
+
+
 @pytest.mark.parametrize(
     ("timestamp", "since"),
     [(MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9), (EARLIEST_PENDING_UPLOAD, 11)],

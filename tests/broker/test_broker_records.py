@@ -130,6 +130,16 @@ def test_segments_wholly_before_the_start_go_after_a_while() -> None:
     assert not [name for name in harness.disk.list("t-0") if name.endswith(".deleted")]
 
 
+def test_a_deletion_is_no_retention() -> None:
+    harness = Harness(log_retention_check_interval_ms=60_000)
+    small_segments(harness, retention_ms=10_000)
+    harness.advance(30_000)
+    assert delete(harness, "t", 2) == (Error.NONE, 2)
+    assert len(logs(harness)) == 2
+    harness.advance(30_000)
+    assert harness.partition("t").log.log_start_offset == 4
+
+
 def test_a_reader_may_finish_what_is_being_deleted() -> None:
     harness = Harness()
     small_segments(harness, file_delete_delay_ms=0)

@@ -79,6 +79,17 @@ def test_the_largest_timestamp_is_that_of_what_is_left() -> None:
     assert found.offset == 1
 
 
+def test_what_is_left_without_times_is_as_young_as_before() -> None:
+    table = Table(WIDE)
+    table.put((b"a", b"1"), timestamps=[-1])
+    table.pass_ms(500)
+    table.put((b"a", b"2"), (b"b", b"1"), timestamps=[-1, -1])
+    table.roll()
+    table.pass_ms(500)
+    table.compact()
+    assert table.log.segments[0].largest_timestamp == START_MS + 500
+
+
 def test_a_batch_with_the_brokers_time_keeps_it() -> None:
     table = Table(WIDE)
     table.put((b"a", b"1"), (b"b", b"2"), log_append_time=True)

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from cordwood.config.topic import TopicConfig
 from cordwood.errors import Error
-from log.builders import DIRECTORY, START_MS, TINY, Bench, instant, refused
+from cordwood.record.build import Record
+from log.builders import DIRECTORY, START_MS, TINY, Bench, batch_of, instant, refused
 
 
 def filled(retention_ms: int = -1, retention_bytes: int = -1, policy: tuple[str, ...] = ("delete",)) -> Bench:
@@ -60,6 +62,37 @@ def test_segments_without_times_count_from_when_they_were_seen() -> None:
     assert 0 in deleted_bases(bench, now=START_MS + 101, high_watermark=10)
 
 
+@pytest.mark.parametrize("follows", [False, True])
+def test_segments_without_times_count_from_their_last_append(follows: bool) -> None:
+    bench = Bench(TopicConfig(retention_ms=100))
+    for number in range(10):
+        bench.now = instant(START_MS + 30 * number)
+        if follows:
+            bench.log.append_as_follower(batch_of([Record(number, -1, None, b"v")]), now=bench.now)
+        else:
+            bench.append(timestamp=-1)
+        assert deleted_bases(bench, now=bench.now.wall_ms, high_watermark=number + 1) == []
+    assert deleted_bases(bench, now=START_MS + 370, high_watermark=10) == []
+    assert deleted_bases(bench, now=START_MS + 371, high_watermark=10) == [0]
+
+
+def test_a_segment_that_was_cut_counts_from_then() -> None:
+    bench = Bench(TopicConfig(retention_ms=100))
+    for _ in range(3):
+        bench.append(timestamp=-1)
+    bench.log.truncate(2, instant(START_MS + 50))
+    assert deleted_bases(bench, now=START_MS + 150, high_watermark=2) == []
+    assert deleted_bases(bench, now=START_MS + 151, high_watermark=2) == [0]
+
+
+def test_a_segment_without_times_rolls_by_when_it_began() -> None:
+    bench = Bench(TopicConfig(segment_ms=100))
+    for number in range(5):
+        bench.now = instant(START_MS + 30 * number)
+        bench.append(timestamp=-1)
+    assert [segment.base_offset for segment in bench.log.segments] == [0, 4]
+
+
 def test_segments_go_as_long_as_enough_bytes_are_left() -> None:
     sizes = [segment.size for segment in filled().log.segments]
     assert deleted_bases(filled(retention_bytes=sum(sizes))) == []
@@ -84,6 +117,17 @@ def test_what_lies_before_the_start_goes_under_every_policy(policy: tuple[str, .
     bench.log.advance_start(20, high_watermark=20)
     assert deleted_bases(bench) == [10]
     assert bench.log.log_start_offset == 20
+
+
+def test_what_lies_before_the_start_goes_alone_where_only_that_is_asked_for() -> None:
+    bench = filled(retention_ms=0, retention_bytes=0)
+    assert bench.log.delete_before_start(high_watermark=20) == []
+    bench.log.advance_start(14, high_watermark=20)
+    assert bench.log.delete_before_start(high_watermark=4) == []
+    assert bench.log.delete_before_start(high_watermark=20)
+    bench.log.check()
+    assert bench.names(".log") == [10, 15]
+    assert bench.log.log_start_offset == 14
 
 
 def test_a_compacted_log_keeps_old_segments() -> None:

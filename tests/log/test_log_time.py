@@ -61,8 +61,43 @@ def test_records_without_time_are_never_found() -> None:
     assert bench.log.find_max_timestamp() == FoundOffset(0, bench.now.wall_ms, 0)
     bench = Bench()
     bench.append(timestamp=-1)
-    assert bench.log.find_max_timestamp() is None
     assert bench.log.find_timestamp(5) is None
+
+
+def test_the_first_of_records_without_time_is_the_newest() -> None:
+    bench = Bench()
+    for _ in range(20):
+        bench.append(2, timestamp=-1)
+    for start in (0, 1, 17, 39):
+        bench.log.advance_start(start, high_watermark=40)
+        assert bench.log.find_max_timestamp() == FoundOffset(start, -1, 0)
+    bench.log.advance_start(40, high_watermark=40)
+    assert bench.log.find_max_timestamp() is None
+
+
+@pytest.mark.parametrize("config", [TopicConfig(), TINY])
+def test_the_newest_of_the_records_that_are_left_is_found(config: TopicConfig) -> None:
+    bench = Bench(config)
+    for number, time in enumerate([90, 20, 60, 30, 60, 10, -1, 5, 40, 5, 5, 5]):
+        bench.append(timestamp=time)
+        assert bench.log.find_max_timestamp() == FoundOffset(0, 90, 0), number
+    for start, offset, time in [(1, 2, 60), (2, 2, 60), (3, 4, 60), (5, 8, 40), (9, 9, 5), (11, 11, 5)]:
+        bench.log.advance_start(start, high_watermark=12)
+        assert bench.log.find_max_timestamp() == FoundOffset(offset, time, 0)
+    bench.log.advance_start(12, high_watermark=12)
+    assert bench.log.find_max_timestamp() is None
+
+
+@pytest.mark.parametrize(("later", "found"), [(70, (2, 80)), (80, (2, 80)), (85, (4, 85))])
+def test_a_batch_that_begins_before_the_start_counts_with_what_is_left_of_it(
+    later: int, found: tuple[int, int]
+) -> None:
+    bench = Bench(TopicConfig())
+    contents = [Record(n, time, None, b"") for n, time in enumerate([100, 50, 80, 80])]
+    bench.log.append(batch_of(contents), leader_epoch=0, now=bench.now)
+    bench.append(timestamp=later)
+    bench.log.advance_start(1, high_watermark=5)
+    assert bench.log.find_max_timestamp() == FoundOffset(*found, 0)
 
 
 def test_a_batch_that_can_not_be_read_stands_for_its_records() -> None:
@@ -109,7 +144,7 @@ def test_times_are_what_a_plain_list_gives(seed: int, count: int, ordered: bool,
         expected = next((n for n, time in enumerate(times) if n >= start and time >= timestamp), None)
         assert (None if found is None else found.offset) == expected
     best = bench.log.find_max_timestamp()
-    if times.index(max(times)) >= start:
-        assert best is not None
-        assert best.timestamp == max(times)
-        assert times[best.offset] == max(times)
+    assert best is not None
+    assert best.timestamp == max(times[start:])
+    assert best.offset >= start
+    assert times[best.offset] == best.timestamp

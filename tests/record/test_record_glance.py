@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from cordwood.errors import CorruptData
 from cordwood.record.batch import HEADER_SIZE, BatchHeader, header_at
 from cordwood.record.build import Record, build, records, seal
-from cordwood.record.glance import RECORDS_MAX, first_since, glance
+from cordwood.record.glance import RECORDS_MAX, first_since, glance, newest_since
 
 _texts = st.none() | st.binary(max_size=200)
 _headers = st.lists(st.tuples(st.text(max_size=5), _texts), max_size=3)
@@ -73,6 +73,12 @@ def test_the_first_record_since_a_time_is_found(
 ) -> None:
     batch, header = _three_records()
     assert first_since(batch[HEADER_SIZE:], header, timestamp, from_offset) == found
+
+
+@pytest.mark.parametrize(("from_offset", "found"), [(0, (11, 9)), (11, (11, 9)), (12, (12, 7)), (13, None)])
+def test_the_newest_record_since_an_offset_is_found(from_offset: int, found: tuple[int, int] | None) -> None:
+    batch, header = _three_records()
+    assert newest_since(batch[HEADER_SIZE:], header, from_offset) == found
 
 
 def test_a_header_that_promises_younger_records_than_there_are_is_corrupt() -> None:

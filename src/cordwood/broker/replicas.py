@@ -7,6 +7,7 @@ Invariants (``check``): by name and by id it is the same partitions; each lies w
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from cordwood.broker.additions import PAUSE_MS, Additions
@@ -408,16 +409,16 @@ class Replicas:
         if partition.log.advance_start(offset, high_watermark=partition.high_watermark):
             partition.changed()
             self.checkpoint(broker)
-            self._drop_segments(broker, partition, broker.now)
+            self._drop_segments(broker, partition, partition.log.delete_before_start)
 
     def _delete_old(self, broker: "Broker", now: Instant) -> None:
         for partition in self.all():
-            self._drop_segments(broker, partition, now)
+            self._drop_segments(broker, partition, partial(partition.log.delete_old_segments, now))
 
-    def _drop_segments(self, broker: "Broker", partition: Partition, now: Instant) -> None:
+    def _drop_segments(self, broker: "Broker", partition: Partition, drop: Callable[..., list[str]]) -> None:
         start = partition.log.log_start_offset
         try:
-            files = partition.log.delete_old_segments(now, high_watermark=partition.high_watermark)
+            files = drop(high_watermark=partition.high_watermark)
         except (StorageError, CorruptData) as error:
             self._logger.error("old segments of %s could not be deleted: %s", partition.name, error)
             return

@@ -219,7 +219,7 @@ class Compaction:
             self._directory,
             group[0].segment.base_offset,
             index_interval_bytes=self._config.index_interval_bytes,
-            now_ms=group[-1].segment.created_ms,
+            now_ms=group[-1].segment.written_ms,
             ending=CLEANED,
         )
 

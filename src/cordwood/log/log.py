@@ -29,7 +29,7 @@ from .names import SWAP
 from .produced import ProduceRules
 from .producers import BatchSpan, CompletedTransaction, Producers
 from .replay import reload_producers, replay_batch
-from .retention import segments_to_delete
+from .retention import segments_before_start, segments_to_delete
 from .segment import RELATIVE_OFFSET_MAX, Segment
 from .snapshot import SnapshotFiles
 from .times import FoundOffset, find_max_timestamp, find_timestamp
@@ -411,10 +411,19 @@ class Log:
             high_watermark=high_watermark,
             now_ms=now.wall_ms,
         )
-        if not count:
-            return []
         if count == len(self._segments):
             self.roll(now)
+        return self._delete_oldest(count, high_watermark)
+
+    def delete_before_start(self, *, high_watermark: int) -> list[str]:
+        """Let go of the segments that lie wholly before the log's start, and of no others; paths likewise."""
+        start = self.log_start_offset
+        count = segments_before_start(self._segments, start_offset=start, high_watermark=high_watermark)
+        return self._delete_oldest(count, high_watermark)
+
+    def _delete_oldest(self, count: int, high_watermark: int) -> list[str]:
+        if not count:
+            return []
         self.advance_start(self._segments[count].base_offset, high_watermark=high_watermark)
         deleted, self._segments = self._segments[:count], self._segments[count:]
         self._bases = self._bases[count:]
@@ -579,6 +588,8 @@ class Log:
             self._assign_epoch(leader_epoch, first_offset)
         active.file.append(data)
         active.note(first_offset, last_offset, max_timestamp, size)
+        if max_timestamp < 0:  # retention has nothing else to go by
+            active.written_ms = now.wall_ms
         self.end_offset = self._producers.end_offset = last_offset + 1
         return first_offset
 
@@ -605,6 +616,7 @@ class Log:
             end += header.size
             count += 1
         self._active.file.append(data[start:end])
+        self._active.written_ms = now.wall_ms
         for batch, header in received[first:count]:
             self._active.note(header.base_offset, header.last_offset, header.max_timestamp, header.size)
             replay_batch(self._producers, header, batch)

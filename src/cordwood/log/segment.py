@@ -8,6 +8,8 @@ made anew from the log file if they turn out to be missing or wrong.
 """
 
 from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Final
 
 from cordwood.config.topic import TopicConfig
@@ -66,6 +68,7 @@ class Segment:
         "base_offset",
         "created_ms",
         "size",
+        "written_ms",
     )
 
     def __init__(
@@ -97,6 +100,8 @@ class Segment:
         self._checked: object = None
         """What ``check`` last looked at and found right."""
         self.created_ms = now_ms
+        self.written_ms = now_ms
+        """When the file was last written, or first seen. Who appends a batch with a timestamp need not say so."""
         self.size = 0
 
     @classmethod
@@ -143,16 +148,29 @@ class Segment:
 
     @property
     def largest_timestamp(self) -> int:
-        """The largest timestamp of any batch; where none has one, the time when the segment was first seen."""
+        """The largest timestamp of any batch; where none has one, the time when the segment was last written."""
         if not self._indexes_loaded:
             self._load_indexes()
-        return self._largest_timestamp if self._largest_timestamp >= 0 else self.created_ms
+        return self._largest_timestamp if self._largest_timestamp >= 0 else self.written_ms
 
     @property
     def largest_record_timestamp(self) -> tuple[int, int]:
         """The largest timestamp of any batch, -1 without one, and the last offset of the batch that brought it."""
         self._load_indexes()
         return self._largest_timestamp, self._largest_timestamp_offset
+
+    def largest_record_timestamp_since(self, offset: int) -> tuple[int, int]:
+        """The same of the batches that reach *offset*. Only where the largest comes before are they looked through."""
+        timestamp, last_offset = self.largest_record_timestamp
+        if timestamp < 0 or last_offset >= offset:
+            return timestamp, max(last_offset, offset)
+        timestamp, last_offset = NO_TIMESTAMP, offset
+        first = self.locate(offset)
+        if first is not None:
+            for _, header in headers(self.reader, first.position, self.size):
+                if header.max_timestamp > timestamp:
+                    timestamp, last_offset = header.max_timestamp, header.last_offset
+        return timestamp, last_offset
 
     @property
     def first_timestamp(self) -> int:
@@ -314,6 +332,7 @@ class Segment:
         if found is not None:
             self.file.truncate(found.position)
             self.size = found.position
+        self.written_ms = now_ms
         if not self.size:
             self.created_ms = now_ms
             self._first_timestamp = None
@@ -527,6 +546,15 @@ class Segment:
             return 0
         spread = sum(self._directory.encode()) * 2_654_435_761 + self.base_offset * 40_503
         return spread % min(config.segment_jitter_ms, _age_max_ms(config))
+
+
+def count_before(segments: Sequence[Segment], offset: int) -> int:
+    """How many of a log's segments lie wholly before *offset*; the last one never does."""
+    return bisect_right(segments, offset, lo=1, key=_base_of) - 1
+
+
+def _base_of(segment: Segment) -> int:
+    return segment.base_offset
 
 
 def _add_growing(entries: list[tuple[int, int]], first: int, second: int) -> None:

@@ -3,16 +3,21 @@
 The time index leads near the record, the headers of the batches to the one that has it, and only that one is opened.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from cordwood.errors import CorruptData
 from cordwood.ids import NO_LEADER_EPOCH, NO_TIMESTAMP
+from cordwood.ports import Buffer
 from cordwood.record.batch import BatchHeader
-from cordwood.record.glance import Effort, decompressed, first_since
+from cordwood.record.glance import Effort, decompressed, first_since, newest_since
 
 from .scan import read_batch
-from .segment import Segment
+from .segment import Segment, count_before
+
+_Look = Callable[[Buffer], tuple[int, int] | None]
+"""Finds a record's offset and timestamp in what a batch holds."""
 
 
 class FoundOffset(NamedTuple):
@@ -38,13 +43,26 @@ def find_timestamp(
 def find_max_timestamp(
     segments: Sequence[Segment], *, start_offset: int, limit: int, effort: Effort
 ) -> FoundOffset | None:
-    """The first record with the largest timestamp, in the batch that brought it."""
-    newest = max(segments, key=lambda segment: segment.largest_record_timestamp[0])
-    timestamp, offset = newest.largest_record_timestamp
-    found = newest.locate(offset) if timestamp >= 0 else None
+    """The first record with the largest timestamp at or after *start_offset*, in the batch that brought it.
+
+    Kafka also finds batches that lie before the start: their segment may still be there.
+    """
+    live = [segment for segment in segments[count_before(segments, start_offset) :] if segment.size]
+    if not live:
+        return None
+    largest = [segment.largest_record_timestamp_since(start_offset) for segment in live]
+    newest, (timestamp, offset) = max(zip(live, largest, strict=True), key=lambda found: found[1][0])
+    found = newest.locate(offset)
     if found is None:
         return None
-    return _record_at(newest, found.position, newest.header_at(found.position), timestamp, start_offset, limit, effort)
+    position, header = found.position, newest.header_at(found.position)
+    record = _record_at(newest, position, header, timestamp, start_offset, limit, effort)
+    if record is not None or header.base_offset >= start_offset:
+        return record
+    # The log begins inside of this batch, after its newest record.
+    rest = _newest_at(newest, position, header, start_offset, limit, effort)
+    after = find_max_timestamp(segments, start_offset=header.next_offset, limit=limit, effort=effort)
+    return after if rest is None or (after is not None and after.timestamp > rest.timestamp) else rest
 
 
 def _find_in(segment: Segment, timestamp: int, start_offset: int, limit: int, effort: Effort) -> FoundOffset | None:
@@ -62,12 +80,27 @@ def _record_at(
     segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int, limit: int, effort: Effort
 ) -> FoundOffset | None:
     """The first record of a batch that is young enough and not before the start."""
+    look = partial(first_since, header=header, timestamp=timestamp, from_offset=start_offset)
+    return _look_inside(segment, position, header, look, start_offset, limit, effort)
+
+
+def _newest_at(
+    segment: Segment, position: int, header: BatchHeader, start_offset: int, limit: int, effort: Effort
+) -> FoundOffset | None:
+    """The newest record of a batch that is not before the start."""
+    look = partial(newest_since, header=header, from_offset=start_offset)
+    return _look_inside(segment, position, header, look, start_offset, limit, effort)
+
+
+def _look_inside(
+    segment: Segment, position: int, header: BatchHeader, look: _Look, start_offset: int, limit: int, effort: Effort
+) -> FoundOffset | None:
     if not header.record_count:
         return None  # compaction took them all
     try:
         batch = read_batch(segment.reader, position, header)
         body = decompressed(batch, header, limit=limit, effort=effort)
-        found = first_since(body, header, timestamp, start_offset)
+        found = look(body)
     except CorruptData:
         # A producer may have sent records that make no sense: nobody looked. The batch is as near as we can get.
         found = max(header.base_offset, start_offset), header.max_timestamp

@@ -87,6 +87,20 @@ def first_since(body: Buffer, header: BatchHeader, timestamp: int, from_offset: 
     return None
 
 
+def newest_since(body: Buffer, header: BatchHeader, from_offset: int) -> tuple[int, int] | None:
+    """Offset and timestamp of the first of the youngest records at or after *from_offset*; None if all come before.
+
+    *body* is as for ``glance``. ``CorruptData`` if it makes no sense.
+    """
+    newest = None
+    for offset_delta, timestamp_delta, _ in glance(body, header):
+        found = header.max_timestamp if header.has_log_append_time else header.base_timestamp + timestamp_delta
+        offset = header.base_offset + offset_delta
+        if offset >= from_offset and (newest is None or found > newest[1]):
+            newest = offset, found
+    return (min(newest[0], header.last_offset), min(newest[1], header.max_timestamp)) if newest is not None else None
+
+
 def _after_headers(body: Buffer, position: int, end: int) -> int:
     count, position = read_varint(body, position, end)
     if not 0 <= count <= (end - position) // 2:  # a header is two lengths at least
