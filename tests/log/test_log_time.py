@@ -10,6 +10,7 @@ from cordwood.config.topic import TopicConfig
 from cordwood.log import FoundOffset
 from cordwood.record.batch import Codec, header_at
 from cordwood.record.build import Record, build, seal
+from cordwood.record.glance import BATCH_EFFORT
 from log.builders import TINY, Bench, batch_of
 
 
@@ -98,6 +99,17 @@ def test_a_batch_that_begins_before_the_start_counts_with_what_is_left_of_it(
     bench.append(timestamp=later)
     bench.log.advance_start(1, high_watermark=5)
     assert bench.log.find_max_timestamp() == FoundOffset(*found, 0)
+
+
+def test_batches_that_are_passed_over_count_as_effort() -> None:
+    bench = Bench(TopicConfig())
+    for number in range(200):
+        bench.append(timestamp=1_000 if number < 100 else 5)
+    bench.log.advance_start(100, high_watermark=200)
+    for look in (bench.log.find_max_timestamp, lambda: bench.log.find_timestamp(900)):
+        before = bench.log.effort
+        look()
+        assert bench.log.effort - before >= 100 * BATCH_EFFORT
 
 
 def test_a_batch_that_can_not_be_read_stands_for_its_records() -> None:

@@ -17,6 +17,7 @@ from cordwood.errors import CorruptData, StorageError
 from cordwood.ids import NO_TIMESTAMP
 from cordwood.ports import Disk, File, Syncable
 from cordwood.record.batch import BatchHeader, BatchPlace
+from cordwood.record.glance import BATCH_EFFORT, Effort
 
 from .checkpoint import WrittenFile
 from .index import OFFSET_ENTRY, TIME_ENTRY, Index, offset_index, time_index
@@ -159,7 +160,7 @@ class Segment:
         self._load_indexes()
         return self._largest_timestamp, self._largest_timestamp_offset
 
-    def largest_record_timestamp_since(self, offset: int) -> tuple[int, int]:
+    def largest_record_timestamp_since(self, offset: int, effort: Effort) -> tuple[int, int]:
         """The same of the batches that reach *offset*. Only where the largest comes before are they looked through."""
         timestamp, last_offset = self.largest_record_timestamp
         if timestamp < 0 or last_offset >= offset:
@@ -168,6 +169,7 @@ class Segment:
         first = self.locate(offset)
         if first is not None:
             for _, header in headers(self.reader, first.position, self.size):
+                effort.spent += BATCH_EFFORT
                 if header.max_timestamp > timestamp:
                     timestamp, last_offset = header.max_timestamp, header.last_offset
         return timestamp, last_offset
@@ -263,20 +265,21 @@ class Segment:
         self._bytes_since_entry = self.size - position
         return end
 
-    def find_timestamp(self, timestamp: int, from_offset: int) -> tuple[int, BatchHeader] | None:
+    def find_timestamp(self, timestamp: int, from_offset: int, effort: Effort) -> tuple[int, BatchHeader] | None:
         """The first batch with *timestamp* or a later one in it that reaches *from_offset*: its position and header."""
         try:
-            return self._find_timestamp(timestamp, from_offset)
+            return self._find_timestamp(timestamp, from_offset, effort)
         except CorruptData:
             self.rebuild_indexes()
-            return self._find_timestamp(timestamp, from_offset)
+            return self._find_timestamp(timestamp, from_offset, effort)
 
-    def _find_timestamp(self, timestamp: int, from_offset: int) -> tuple[int, BatchHeader] | None:
+    def _find_timestamp(self, timestamp: int, from_offset: int, effort: Effort) -> tuple[int, BatchHeader] | None:
         self._load_indexes()
         entry = self._times.last_at_most(timestamp)
         known_below = self.base_offset + (entry[1] if entry else 0)
         by_offset = self._offsets.last_at_most(max(known_below, from_offset) - self.base_offset)
         for position, header in headers(self.reader, by_offset[1] if by_offset else 0, self.size):
+            effort.spent += BATCH_EFFORT
             if header.max_timestamp >= timestamp and header.last_offset >= from_offset:
                 return position, header
         return None

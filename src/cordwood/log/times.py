@@ -50,7 +50,7 @@ def find_max_timestamp(
     live = [segment for segment in segments[count_before(segments, start_offset) :] if segment.size]
     if not live:
         return None
-    largest = [segment.largest_record_timestamp_since(start_offset) for segment in live]
+    largest = [segment.largest_record_timestamp_since(start_offset, effort) for segment in live]
     newest, (timestamp, offset) = max(zip(live, largest, strict=True), key=lambda found: found[1][0])
     found = newest.locate(offset)
     if found is None:
@@ -67,7 +67,7 @@ def find_max_timestamp(
 
 def _find_in(segment: Segment, timestamp: int, start_offset: int, limit: int, effort: Effort) -> FoundOffset | None:
     from_offset = max(start_offset, segment.base_offset)
-    while (found := segment.find_timestamp(timestamp, from_offset)) is not None:
+    while (found := segment.find_timestamp(timestamp, from_offset, effort)) is not None:
         position, header = found
         record = _record_at(segment, position, header, timestamp, start_offset, limit, effort)
         if record is not None:

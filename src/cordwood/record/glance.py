@@ -16,6 +16,9 @@ from .codecs import decompress
 RECORD_EFFORT = 128
 """A record takes as long to look at as so many bytes take to decompress."""
 
+BATCH_EFFORT = 512
+"""Likewise for the header of a batch that is passed over in a file."""
+
 RECORDS_MAX = 500_000
 """Kafka has no such limit, and no client comes near it: a megabyte of the smallest records is 150,000 of them."""
 
