@@ -139,8 +139,7 @@ class Arena:
             self._start()
             self._fallen = False
         self.process.log.clear()
-        self.process.forget_peak()
-        self._begin_rss_bytes = self.process.rss_bytes
+        self._begin_rss_bytes = self.process.forget_peak()
         self.bystander.forget_slowest()
 
     def check(self) -> None:

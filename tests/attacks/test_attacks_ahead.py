@@ -49,7 +49,7 @@ def test_answers_kept_back_behind_a_waiting_request_take_bounded_memory(broker: 
         create_topic(client, topic + "-2")
     endless = encoded(fetch_request(topic + "-2", max_wait_ms=2**31 - 1), version=FETCH_VERSION)
     large = encoded(MetadataRequest(topics=None), version=12)
-    before = broker.rss_bytes
+    before = broker.forget_peak()
     with crowd(broker.bootstrap, 30) as clients, RawClient(broker.bootstrap) as other:
         for client in clients:
             client.send_bytes(endless + large * 127)

@@ -30,7 +30,7 @@ def test_a_length_that_is_not_positive_closes(client: RawClient, broker: BrokerP
 
 
 def test_a_claimed_length_reserves_no_memory(broker: BrokerProcess) -> None:
-    before = broker.rss_bytes
+    before = broker.forget_peak()
     with crowd(broker.bootstrap, 100) as clients, RawClient(broker.bootstrap) as other:
         for client in clients:
             client.send_bytes(REQUEST_BYTES_MAX.to_bytes(4, "big") + b"some")

@@ -62,7 +62,7 @@ def test_a_client_that_never_reads_is_read_no_further_and_closed(broker: BrokerP
         create_topic(other, topic)
         for _ in range(8):
             assert produced(other, topic, values_batch(b"x" * 900_000)).error_code == 0
-    before = broker.rss_bytes
+    before = broker.forget_peak()
     with RawClient(broker.bootstrap, receive_buffer_bytes=4096) as client:
         requests = b"".join(
             encoded(request, version=version)

@@ -83,10 +83,12 @@ class BrokerProcess:
         (line,) = [line for line in status.read_text().splitlines() if line.startswith("VmHWM:")]
         return int(line.split()[1]) * 1024
 
-    def forget_peak(self) -> None:
+    def forget_peak(self) -> int:
+        """Begin with ``peak_rss_bytes`` anew; what it begins with."""
         clear = Path(f"/proc/{self.process.pid}/clear_refs")
         if clear.exists():
             clear.write_text("5")
+        return self.peak_rss_bytes
 
     @property
     def cpu_s(self) -> float:
