@@ -41,22 +41,13 @@ class File(Protocol):
     def append(self, data: Buffer, /) -> None:
         """Write all of *data* at the end; a failure leaves the file as it was."""
 
-    def may_end_in(self, mark: bytes, /) -> None:
-        """Until it is complete, the file may go on behind its end: with *mark*, or a first part of it, and zeros.
-
-        They do not count here, and are not read, but others see them, and after a crash they are the file's end.
-        """
-
     def read(self, position: int, length: int, /) -> bytes:
         """The bytes at *position*: fewer than *length* only at the end of the file."""
 
     def truncate(self, size: int, /) -> None: ...
 
     def complete(self) -> None:
-        """Nothing more will be appended: what stands behind the end goes, and what was held ready is given back.
-
-        Fails only if something stands there and stays.
-        """
+        """Nothing more will be appended: what was held ready for it is given back. Never fails."""
 
     def sync(self) -> None:
         """Return when what was appended is on the disk itself. The one method that another thread may call."""

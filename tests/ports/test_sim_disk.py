@@ -53,34 +53,6 @@ def test_a_truncation_may_be_undone() -> None:
     assert outcomes("abcdef sync 4 2") == {b"abcdef", b"abcd", b"ab"}
 
 
-def test_what_stands_behind_the_end_was_synced_with_it_and_comes_back_once() -> None:
-    disk = SimDisk(Random(1))
-    file = disk.open("a", create=True)
-    file.may_end_in(b"mark")
-    file.append(b"abc")
-    file.sync()
-    disk.crash()
-    assert disk.read("a") == b"abc" + b"mar" + bytes(3)
-    disk.kill()
-    assert disk.read("a") == b"abc" + b"mar" + bytes(3)
-
-
-def test_what_stands_behind_an_end_that_is_lost_is_lost_with_it() -> None:
-    found = set()
-    for seed in SEEDS:
-        disk = SimDisk(Random(seed))
-        file = disk.open("a", create=True)
-        file.sync()
-        file.may_end_in(b"mark")
-        file.append(b"abc")
-        disk.crash()
-        after_crash = disk.read("a")
-        disk.kill()
-        assert disk.read("a") == after_crash
-        found.add(after_crash)
-    assert {b"", b"abc" + b"mar" + bytes(3)} <= found
-
-
 def test_names_are_kept_in_order() -> None:
     found = set()
     for seed in SEEDS:

@@ -40,9 +40,6 @@ class MemoryFile:
     def append(self, data: Buffer, /) -> None:
         raise NotImplementedError
 
-    def may_end_in(self, mark: bytes, /) -> None:
-        raise NotImplementedError
-
     def read(self, position: int, length: int, /) -> bytes:
         assert self.may_read
         return self.data[position : position + length]

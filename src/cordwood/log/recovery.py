@@ -22,7 +22,6 @@ from .replay import fill_epochs, reload_producers, replay_batch
 from .scan import whole_batches
 from .segment import RELATIVE_OFFSET_MAX, Segment
 from .snapshot import SnapshotFiles
-from .tail import TAIL_BYTES_MAX, is_tail
 
 DECOMPRESSED_BYTES_MAX = 64 << 20
 DAMAGED = ".damaged"
@@ -206,14 +205,11 @@ class _Opening:
                 if header.leader_epoch > self._epochs.latest:
                     self._epochs.assign(header.leader_epoch, header.base_offset)
         except CorruptData as error:
-            is_whole = not self._stopped_cleanly and _ends_in_tail(segment, end)
-            if not is_whole:
-                self._say("%s: %s; the log is cut at offset %d", self._directory, error, self._producers.end_offset)
+            self._say("%s: %s; the log is cut at offset %d", self._directory, error, self._producers.end_offset)
             if self._stopped_cleanly:
                 self._keep_rest(segment, end)
             segment.cut()
-            if not is_whole:
-                return False
+            return False
         if next_base is None or next_base == self._producers.end_offset:
             return True
         # A segment begins where the one before it ended, unless the offsets leap further than an index can count. Any
@@ -309,12 +305,6 @@ class _Opening:
 
 def _base_of(segment: Segment) -> int:
     return segment.base_offset
-
-
-def _ends_in_tail(segment: Segment, end: int) -> bool:
-    """Is what lies behind the batches, up to *end*, what a process that is killed leaves there?"""
-    size = end - segment.size
-    return size <= TAIL_BYTES_MAX and is_tail(segment.file.read(segment.size, size))
 
 
 def _is_orphan(name: str, bases: set[int]) -> bool:

@@ -24,7 +24,6 @@ from .index import OFFSET_ENTRY, TIME_ENTRY, Index, offset_index, time_index
 from .names import DELETED, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, file_name
 from .scan import header_of, headers, place_of
 from .search import count_numbers_at_most
-from .tail import TAIL_MARK
 
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 _RECENT: Final = 128
@@ -119,7 +118,6 @@ class Segment:
         segment._file = disk.open(segment.path(LOG), create=True)
         if segment._file.size:
             segment._file.truncate(0)
-        segment._file.may_end_in(TAIL_MARK)
         segment._offsets.reset()
         segment._times.reset()
         return segment
@@ -139,7 +137,6 @@ class Segment:
     def file(self) -> File:
         if self._file is None:
             self._file = self._disk.open(self.path(LOG))
-            self._file.may_end_in(TAIL_MARK)
         return self._file
 
     @property

@@ -12,61 +12,39 @@ names: what changes a name forgets its reader. Threads that compact or remove us
 has a lock, held for no system call.
 
 A long file that is appended to in large pieces has room taken ahead of its end (``room``). It holds no more of it than
-an eighth of its length, and gives it back when it is complete; after a crash it is there for what comes next. If it may
-(``may_end_in``), it is written up to the next multiple of ``ALIGNED_BYTES`` at once (``page_cache``), so that it is
-somewhat longer than its content until it is complete.
+an eighth of its length, and gives it back when it is complete; after a crash it is there for what comes next.
 """
 
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from itertools import count
 from threading import Lock
-from typing import Final, cast
+from typing import Final
 
 from cordwood.errors import StorageError
 from cordwood.ports import Buffer
 from cordwood.run.descriptors import readers_max
-from cordwood.run.page_cache import ALIGNED_BYTES
 from cordwood.run.room import take_room
 
 _CLOSED: Final = -1
 _TEMPORARY_SUFFIX: Final = ".tmp"
 _write_at: Final = os.pwrite  # compiled, a name of another module is looked up at every use
-# Where there is none, there are no large pieces either (page_cache).
-_write_all_at: Final = cast("Callable[[int, Sequence[Buffer], int], int]", getattr(os, "pwritev", None))
 _sync_data: Final = getattr(os, "fdatasync", os.fsync)
 _NO_ATIME: Final = getattr(os, "O_NOATIME", 0)  # Linux has it
 _LARGE_BYTES: Final = 1 << 14  # smaller appends gain little by room
 _ROOM_MIN: Final = 1 << 20
 _ROOM_MAX: Final = 1 << 24
 _STAT_BLOCK: Final = 512
-_ALIGNED: Final = ALIGNED_BYTES
-_ALIGNED_APPEND_MIN: Final = 1 << 11  # smaller ones share their pages with others
-_ALIGNED_FILE_MIN: Final = 8 * ALIGNED_BYTES  # thousands of short ones shall not hold what they never use
-_ALIGNED_FILE_MAX: Final = (1 << 31) - 1 - ALIGNED_BYTES  # Kafka opens none that is longer than 2³¹-1
-_NOTHING: Final = memoryview(b"")
 _NEVER: Final = 1 << 63
 
 
 class RealFile:
     """An open file. Reads and writes name their position, so the file has no cursor to share."""
 
-    __slots__ = (
-        "_descriptor",
-        "_is_torn",
-        "_mark",
-        "_name_is_safe",
-        "_names",
-        "_path",
-        "_room_end",
-        "_tail",
-        "_tail_end",
-        "size",
-    )
+    __slots__ = ("_descriptor", "_is_torn", "_name_is_safe", "_names", "_path", "_room_end", "size")
 
     def __init__(self, path: str, *, create: bool, names: "Names") -> None:
         self._descriptor = _CLOSED
@@ -79,49 +57,25 @@ class RealFile:
         self.size = status.st_size
         self._room_end = status.st_blocks * _STAT_BLOCK
         """So far there are blocks, about; no more are asked for up to there."""
-        self._mark = self._tail = _NOTHING
-        """What may stand behind the end: how it begins, and all that it can be. Nothing: it ends there."""
-        self._tail_end = self.size
-        """Up to here there is something, if that is behind the end."""
         self._is_torn = False
-        """Is that something else than a tail?"""
+        """Did a write fail, and is what it left behind the end still there?"""
         if create:
             names.changed(path)
 
-    def may_end_in(self, mark: bytes, /) -> None:
-        if _ALIGNED:
-            self._tail = _longest_tail(mark)
-            self._mark = self._tail[: len(mark)]
-
     def append(self, data: Buffer, /) -> None:
         size, length = self.size, len(data)
-        tail = self._tail_behind(size + length, length) if self._mark else _NOTHING
+        if self._is_torn:
+            self._cut_back(size)
         try:
-            if tail:
-                written = _write_all_at(self._descriptor, (data, tail), size)
-                self._tail_end = max(self._tail_end, size + written)
-            else:
-                written = _write_at(self._descriptor, data, size)
-            if written < length:
+            written = _write_at(self._descriptor, data, size)
+            if written != length:
                 self._append_rest(memoryview(data), written)
         except OSError as error:
-            self._tail_end = max(self._tail_end, size + length)
             self._cut_back(size)
             raise StorageError(f"{self._path}: {error}") from error
         self.size = size = size + length
         if size > self._room_end and length >= _LARGE_BYTES:
             self._take_room()
-
-    def _tail_behind(self, end: int, length: int) -> memoryview:
-        """What goes behind an append of *length* bytes that ends at *end*."""
-        if self._is_torn:
-            self._cut_back(self.size)
-        left = self._tail_end - end
-        if left > 0:
-            return self._mark[:left]
-        if length >= _ALIGNED_APPEND_MIN and _ALIGNED_FILE_MIN <= end <= _ALIGNED_FILE_MAX:
-            return self._tail[: -end % _ALIGNED]
-        return _NOTHING
 
     def _take_room(self) -> None:
         room = min(self.size // 8, _ROOM_MAX)
@@ -137,19 +91,15 @@ class RealFile:
             written += _write_at(self._descriptor, data[written:], self.size + written)
 
     def _cut_back(self, size: int) -> None:
-        """Part of a failed write may have reached the file. If it can not be cut off now, then with the next append, or
-        when the file is complete."""
+        """Part of a failed write may have reached the file. What can not be cut off now goes with the next append."""
         try:
             os.ftruncate(self._descriptor, size)
         except OSError:
             self._is_torn = True
         else:
-            self._tail_end = size
             self._is_torn = False
 
     def read(self, position: int, length: int, /) -> bytes:
-        if self._mark and position + length > self.size:
-            length = max(self.size - position, 0)
         try:
             data = os.pread(self._descriptor, length, position)
             return data if len(data) == length else self._read_rest(position, length, data)
@@ -168,13 +118,11 @@ class RealFile:
         assert 0 <= size <= self.size, "a file is truncated to less than it is"
         with _failures(self._path):
             os.ftruncate(self._descriptor, size)
-        self.size = self._room_end = self._tail_end = size
+        self.size = self._room_end = size
+        self._is_torn = False
 
     def complete(self) -> None:
-        self._mark = self._tail = _NOTHING
-        if self.size < self._tail_end:
-            self.truncate(self.size)
-        elif self.size < self._room_end < _NEVER:
+        if self._is_torn or self.size < self._room_end < _NEVER:
             self._cut_back(self.size)
             self._room_end = self.size
 
@@ -352,12 +300,6 @@ class RealDisk:
             if part in ("", ".", "..") or "\0" in part:
                 raise StorageError(f"{path!r} is not a path below {self.root}")
         return f"{self.root}/{path}"
-
-
-@cache
-def _longest_tail(mark: bytes) -> memoryview:
-    """Made once for each mark, of which there is one."""
-    return memoryview(mark.ljust(_ALIGNED, b"\0"))
 
 
 def _open(path: str, flags: int) -> int:

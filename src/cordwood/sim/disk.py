@@ -17,7 +17,6 @@ from cordwood.ports import Buffer
 
 _CAPACITY = 1 << 40
 _GARBAGE_MAX = 16
-_TAIL_MAX = 3 * _GARBAGE_MAX
 
 
 class PowerLost(BaseException):
@@ -31,26 +30,17 @@ class _Node:
     away that have not reached the disk, the last one's first.
     """
 
-    __slots__ = ("cuts", "data", "safe", "tail")
+    __slots__ = ("cuts", "data", "safe")
 
     def __init__(self, data: bytes = b"") -> None:
         self.data = bytearray(data)
         self.safe = len(data)
-        self.tail = b""
-        """What stands behind the end, and becomes a part of the file when nobody is there to tell."""
         self.cuts: list[bytearray] = []
-
-    def append(self, data: Buffer, mark: bytes) -> None:
-        self.data += data
-        if mark:
-            length = len(self.data)  # some part of it or other, the same whenever a run is repeated
-            self.tail = mark[: length % (2 * len(mark))] + bytes(length % _TAIL_MAX)
 
     def truncate(self, size: int) -> "Change | None":
         """Cut the file; the change that makes the cut final, if there is something to be made so."""
         cut = self.data[size : self.safe]
         del self.data[size:]
-        self.tail = b""
         if not cut:
             return None
         self.safe = size
@@ -64,7 +54,6 @@ class _Node:
     def lose_power(self, random: Random) -> None:
         unsafe = len(self.data) - self.safe
         undone = b"".join(self.cuts)
-        kept = 0
         if undone:
             self.data[self.safe :] = undone
         elif unsafe:
@@ -73,15 +62,7 @@ class _Node:
             if kept < unsafe and random.random() < 0.5:
                 garbage = min(unsafe - kept, random.randint(1, _GARBAGE_MAX))
                 self.data += bytes(garbage) if random.random() < 0.5 else random.randbytes(garbage)
-        if kept == unsafe and not undone:
-            self.leave_tail()
-        self.tail = b""
         self.sync()
-
-    def leave_tail(self) -> None:
-        """The process is gone."""
-        self.data += self.tail
-        self.tail = b""
 
 
 Change = Callable[[dict[str, _Node], set[str]], None]
@@ -90,13 +71,12 @@ Change = Callable[[dict[str, _Node], set[str]], None]
 class SimFile:
     """An open file of a ``SimDisk``."""
 
-    __slots__ = ("_disk", "_life", "_mark", "_node")
+    __slots__ = ("_disk", "_life", "_node")
 
     def __init__(self, disk: "SimDisk", node: _Node) -> None:
         self._disk = disk
         self._node = node
         self._life = disk.life
-        self._mark = b""
 
     @property
     def size(self) -> int:
@@ -104,7 +84,7 @@ class SimFile:
 
     def append(self, data: Buffer, /) -> None:
         self._changes()
-        self._node.append(data, self._mark)
+        self._node.data += data
 
     def read(self, position: int, length: int, /) -> bytes:
         self._check_open()
@@ -117,13 +97,8 @@ class SimFile:
         if change is not None:
             self._disk.journal(change)
 
-    def may_end_in(self, mark: bytes, /) -> None:
-        self._mark = mark
-
     def complete(self) -> None:
-        if self._node.tail:
-            self._changes()
-        self._mark = self._node.tail = b""
+        """Nothing is held ready here."""
 
     def sync(self) -> None:
         self._changes()
@@ -172,8 +147,6 @@ class SimDisk:
         """End the process, not the machine: every open file is gone, and nothing that was written is."""
         self.life += 1
         self.power_fails_after = self.fails_after = None
-        for path in sorted(self._files):
-            self._files[path].leave_tail()
 
     def changes(self) -> None:
         """Called before everything that changes the disk."""

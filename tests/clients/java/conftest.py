@@ -21,18 +21,17 @@ class Target:
 
     bootstrap: str
     data: Path
-    is_ours: bool
 
 
 @pytest.fixture(scope="session")
 def target() -> Iterator[Target]:
     if bootstrap := os.environ.get("JAVA_TESTS_BOOTSTRAP"):
-        yield Target(bootstrap, Path(os.environ["JAVA_TESTS_LOG_DIR"]), is_ours=False)
+        yield Target(bootstrap, Path(os.environ["JAVA_TESTS_LOG_DIR"]))
         return
     from cordwood.testing import Broker
 
     with Broker() as broker:
-        yield Target(broker.bootstrap, Path(broker.data), is_ours=True)
+        yield Target(broker.bootstrap, Path(broker.data))
 
 
 @pytest.fixture

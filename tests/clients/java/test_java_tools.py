@@ -9,7 +9,6 @@ import pytest
 from clients.java.bridge import Jvm, Ran
 from clients.java.client import JavaKafka, Sent
 from clients.java.conftest import Target
-from cordwood.run.page_cache import ALIGNED_BYTES
 
 pytestmark = pytest.mark.java
 
@@ -172,12 +171,9 @@ def test_a_segment_that_is_written_to_is_dumped_to_its_end(
     java.create_topic(topic)
     java.produce(topic, [Sent(b"x" * 5_000)] * 150)
     segment = target.data / f"{topic}-0" / "00000000000000000000.log"
-    if ALIGNED_BYTES and target.is_ours:
-        assert segment.stat().st_size % ALIGNED_BYTES == 0, "it goes on behind the last batch"
     out = tool(f"{TOOLS}DumpLogSegments", "--files", str(segment), "--deep-iteration", connects=False)
     assert [int(offset) for offset in re.findall(r"^\| offset: (\d+) ", out, re.MULTILINE)] == list(range(150))
-    assert "isvalid: false" not in out
-    assert "xception" not in out
+    assert not {word for word in ("isvalid: false", "invalid bytes", "xception") if word in out}
 
 
 def test_index_files_hold_against_kafkas_own_checks(tool: Tool, java: JavaKafka, target: Target, topic: str) -> None:

@@ -1,0 +1,77 @@
+"""A write that fails leaves nothing behind, though a part of it may have reached the file."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from cordwood.errors import StorageError
+from cordwood.run import disk as disk_module
+from cordwood.run.disk import RealDisk, RealFile
+
+CONTENT = b"what was there before"
+LEFT = bytes(range(100))
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> RealDisk:
+    return RealDisk(tmp_path / "data")
+
+
+@pytest.fixture
+def torn(disk: RealDisk, monkeypatch: pytest.MonkeyPatch) -> RealFile:
+    """A file with a part of a failed write behind its end, which could not be cut off either."""
+    file = disk.open("file", create=True)
+    file.append(CONTENT)
+
+    def write_a_part(descriptor: int, data: bytes, position: int) -> int:
+        os.pwrite(descriptor, LEFT, position)
+        fail()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk_module, "_write_at", write_a_part)
+        patch.setattr(os, "ftruncate", fail)
+        with pytest.raises(StorageError, match="the disk fails"):
+            file.append(bytes(1000))
+    assert disk.read("file") == CONTENT + LEFT
+    return file
+
+
+def fail(*_: object) -> NoReturn:
+    raise OSError("the disk fails")
+
+
+def test_a_failed_append_changes_nothing(disk: RealDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = disk.open("file", create=True)
+    file.append(CONTENT)
+    with monkeypatch.context() as patch:
+        patch.setattr(disk_module, "_write_at", fail)
+        with pytest.raises(StorageError, match="the disk fails"):
+            file.append(bytes(1000))
+    assert (file.size, disk.read("file")) == (len(CONTENT), CONTENT)
+
+
+def test_what_could_not_be_cut_off_goes_with_the_next_append(disk: RealDisk, torn: RealFile) -> None:
+    torn.append(b"short")
+    assert disk.read("file") == CONTENT + b"short"
+
+
+@pytest.mark.parametrize("end", [RealFile.complete, lambda file: file.truncate(len(CONTENT))], ids=["complete", "cut"])
+def test_what_could_not_be_cut_off_goes_when_the_file_ends(
+    disk: RealDisk, torn: RealFile, end: Callable[[RealFile], None]
+) -> None:
+    end(torn)
+    assert (torn.size, disk.read("file")) == (len(CONTENT), CONTENT)
+
+
+def test_a_file_that_can_not_be_cut_is_written_on_where_it_ended(
+    disk: RealDisk, torn: RealFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "ftruncate", fail)
+        torn.append(b"short")
+        assert torn.read(0, torn.size) == CONTENT + b"short"
+    torn.append(b"er")
+    assert disk.read("file") == CONTENT + b"shorter"
