@@ -1,5 +1,6 @@
 """The sparse indexes: searching, growing, truncating, on both sides of what is in the file and what is in memory."""
 
+import struct
 from bisect import bisect_right
 from random import Random
 
@@ -91,6 +92,30 @@ def test_what_was_flushed_is_loaded_and_goes_on_growing() -> None:
     again.add(700, 700)
     assert [again.entry(number) for number in (0, 511, 512, 699, 700)] == [(n, n) for n in (0, 511, 512, 699, 700)]
     again.check()
+
+
+@pytest.mark.parametrize("left", [1, 8, 21])
+def test_what_a_failed_flush_has_left_in_the_file_goes_with_the_next_one(left: int) -> None:
+    disk = SimDisk(Random(1))
+    index = offset_index(disk, "index")
+    index.add(1, 100)
+    index.flush()
+    index.add(2, 200)
+    disk.open("index").append(bytes(left))  # as far as the disk came, before it could not even cut the file
+    index.flush()
+    assert disk.read("index") == struct.pack(">4i", 1, 100, 2, 200)
+    assert index.last_at_most(2) == (2, 200)
+    index.check()
+
+
+def test_what_a_failed_flush_has_left_goes_even_if_its_entries_are_not_wanted_any_more() -> None:
+    disk = SimDisk(Random(1))
+    index = offset_index(disk, "index")
+    index.add(1, 100)
+    disk.open("index", create=True).append(bytes(5))
+    index.truncate_before(1)
+    index.flush()
+    assert disk.read("index") == b""
 
 
 def test_little_is_written_and_little_is_held() -> None:

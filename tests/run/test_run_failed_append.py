@@ -7,12 +7,17 @@ from typing import NoReturn
 
 import pytest
 
+from cordwood.config.topic import TopicConfig
 from cordwood.errors import StorageError
+from cordwood.log import open_log
+from cordwood.ports import Instant
+from cordwood.record.build import build_values
 from cordwood.run import disk as disk_module
 from cordwood.run.disk import RealDisk, RealFile
 
 CONTENT = b"what was there before"
 LEFT = bytes(range(100))
+NOW = Instant(1_700_000_000_000, 0)
 
 
 @pytest.fixture
@@ -75,3 +80,20 @@ def test_a_file_that_can_not_be_cut_is_written_on_where_it_ended(
         assert torn.read(0, torn.size) == CONTENT + b"short"
     torn.append(b"er")
     assert disk.read("file") == CONTENT + b"shorter"
+
+
+def test_what_a_failed_append_left_of_an_empty_log_goes_when_that_is_closed(
+    disk: RealDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(disk, "t-0", TopicConfig(), now=NOW)
+    log.begin_epoch(0)
+    batch = build_values([CONTENT], timestamp=NOW.wall_ms)
+    path = Path(disk.root) / log.segments[0].path(".log")
+    with monkeypatch.context() as patch, path.open("ab") as other:
+        other.write(batch)  # as far as the disk came
+        patch.setattr(os, "ftruncate", fail)
+        patch.setattr(disk_module, "_write_at", fail)
+        with pytest.raises(StorageError):
+            log.append(memoryview(bytearray(batch)), leader_epoch=0, now=NOW)
+    log.prepare_to_close()
+    assert path.stat().st_size == 0

@@ -171,6 +171,8 @@ class Index:
     def flush(self) -> Syncable:
         """Bring all entries into the file, which is created if need be. It is what a caller may want to sync."""
         file = self._disk.open(self._path, create=True)
+        if file.size > (stored_bytes := self._stored * self._size):
+            file.truncate(stored_bytes)  # a flush that failed has left it there, and it could not be cut off then
         if self._tail:
             file.append(self._tail)
             self._stored += len(self._tail) // self._size

@@ -549,6 +549,8 @@ class Log:
         """Write down all that a quick start needs. When the files are synced too, the log may be closed as clean."""
         if self._active.size:
             self._unsynced_files += self._active.seal()
+        else:
+            self._active.file.complete()  # an append that failed may have left something there
         if self.end_offset > self.log_start_offset:
             self._snapshots.save(self._producers.snapshot(), self.end_offset)
         return self.files_to_sync()
