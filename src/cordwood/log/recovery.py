@@ -69,9 +69,9 @@ class _Opening:
         self._unsynced: list[Syncable] = []
 
     def open(self, *, clean: bool, recovery_point: int, log_start_offset: int) -> LogState:
+        self._stopped_cleanly = clean
         self._load_files()
         self._drop_before(log_start_offset)
-        self._stopped_cleanly = clean
         end_offset = self._trusted_end() if clean else None
         trusted = end_offset is not None
         first = self._number_of(recovery_point)
@@ -142,7 +142,8 @@ class _Opening:
             self._epochs = LeaderEpochs.load(self._disk, path)
             self._stored_epochs = self._epochs.entries
         except CorruptData as error:
-            self._say("%s; leader epochs are read from the log", error)
+            if self._stopped_cleanly:  # else it had not reached the disk when that lost its power
+                self._say("%s: %s; leader epochs are read from the log", self._directory, error)
             self._stored_epochs = None
 
     def _drop_before(self, log_start_offset: int) -> None:
