@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from cordwood.config.topic import TopicConfig
+from cordwood.errors import StorageError
 from cordwood.log.log import FLUSH_MESSAGES_MAX
-from log.builders import TINY, Bench, instant
+from log.builders import DIRECTORY, TINY, Bench, instant
 
 
 def test_the_recovery_point_follows_the_syncs() -> None:
@@ -97,3 +98,15 @@ def test_closing_an_unused_log_writes_nothing() -> None:
     before = bench.disk.list("topic-0")
     bench.log.prepare_to_close()
     assert bench.disk.list("topic-0") == before == [f"{0:020d}.log"]
+
+
+def test_segments_that_can_not_be_begun_do_not_gather_files_to_sync() -> None:
+    """Whoever produces tries again and again."""
+    bench = Bench()
+    bench.fill(3)
+    bench.sync()
+    bench.disk.make_directory(f"{DIRECTORY}/{3:020d}.log")  # it is in the way
+    for _ in range(20):
+        with pytest.raises(StorageError):
+            bench.log.roll(bench.now)
+    assert len(bench.log.files_to_sync().files) <= 5

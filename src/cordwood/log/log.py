@@ -301,12 +301,13 @@ class Log:
             assert not self._active.size, "a segment with records has another base offset"
             return
         sealed = self._active
-        self._unsynced_files += sealed.seal()
+        indexes = sealed.seal()
         self._add_segment(base_offset, now)
+        self._unsynced_files += indexes  # not before: it may fail, and whoever appends tries again and again
+        self._rolled = True
         sealed.release_file()  # clients decide how many segments wait for their sync
         self._producers.end_offset = base_offset
         self._snapshots.save(self._producers.snapshot(), base_offset)
-        self._rolled = True
 
     # Reading
 
