@@ -425,9 +425,14 @@ def _respond(
 
 
 def _begin_session(broker: "Broker", call: Call, request: FetchRequest, reader: Reader) -> bool:
-    """Remember what the request wants, if it asks for that and there is room."""
+    """Remember what the request wants, if it asks for that and there is room.
+
+    There is always room for a follower: so whoever names a broker that is not there gets no session.
+    """
     wanted = request.session_epoch == INITIAL_EPOCH and call.api_version >= 7 and bool(reader.partitions)
-    return wanted and broker.sessions.add(reader, broker.now.mono_ms)
+    if not wanted or (reader.replica is not None and reader.replica not in broker.image.brokers):
+        return False
+    return broker.sessions.add(reader, broker.now.mono_ms)
 
 
 def _remember(reader: Reader, entry: FetchPartition, answer: FetchResponsePartition) -> bool:
