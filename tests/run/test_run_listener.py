@@ -1,11 +1,16 @@
 """The socket that a listener's clients connect to."""
 
+import logging
 import socket
 from contextlib import closing
 
 import pytest
 
+from cordwood.run import node
 from cordwood.run.listener import is_loopback, open_listener
+from cordwood.testing import Broker
+from cordwood.wire.messages import ApiVersionsRequest, ApiVersionsResponse
+from support.raw import RawClient
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_CONGESTION"), reason="only Linux lets a program choose")
@@ -23,3 +28,28 @@ def test_nothing_is_paced_on_a_loopback_address() -> None:
 )
 def test_only_loopback_addresses_are(address: str, expected: bool) -> None:
     assert is_loopback(address) is expected
+
+
+class ListenerOfMacOs(socket.socket):
+    """One whose first clients went again before they were accepted."""
+
+    gone = 3
+
+    def accept(self) -> tuple[socket.socket, object]:
+        if self.gone:
+            self.gone -= 1
+            raise ConnectionAbortedError
+        return super().accept()
+
+
+def test_who_goes_before_he_is_accepted_keeps_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def open_as_macos(host: str, port: int, *, backlog: int) -> socket.socket:
+        return ListenerOfMacOs(fileno=open_listener(host, port, backlog=backlog).detach())
+
+    monkeypatch.setattr(node, "open_listener", open_as_macos)
+    with caplog.at_level(logging.WARNING), Broker() as broker, RawClient(broker.bootstrap) as client:
+        request = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
+        client.ask(request, ApiVersionsResponse)
+    assert "could not be accepted" not in caplog.text

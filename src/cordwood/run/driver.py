@@ -161,6 +161,8 @@ class Driver:
                 sock, address = listener.accept()
             except (BlockingIOError, InterruptedError):
                 return
+            except ConnectionAbortedError:  # macOS says so of who came and went; Linux hands out the connection
+                continue
             except OSError as error:
                 self._logger.warning("a connection could not be accepted: %s", error.strerror)
                 # It still waits, so the loop would come back at once, and again, for nothing.
