@@ -7,10 +7,10 @@ from contextlib import closing
 import pytest
 
 from cordwood.run import node
-from cordwood.run.listener import is_loopback, open_listener
+from cordwood.run.listener import is_loopback, open_listener, plain_address
 from cordwood.testing import Broker
-from cordwood.wire.messages import ApiVersionsRequest, ApiVersionsResponse
-from support.raw import RawClient
+from cordwood.wire.messages import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+from support.raw import ClosedByBroker, RawClient
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_CONGESTION"), reason="only Linux lets a program choose")
@@ -53,3 +53,23 @@ def test_who_goes_before_he_is_accepted_keeps_nobody_waiting(
         request = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
         client.ask(request, ApiVersionsResponse)
     assert "could not be accepted" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [("::ffff:10.0.0.1", "10.0.0.1"), ("10.0.0.1", "10.0.0.1"), ("::1", "::1"), ("::ffff:1:2", "::ffff:1:2")],
+)
+def test_an_address_of_ipv4_inside_of_one_of_ipv6_is_that_of_ipv4(address: str, expected: str) -> None:
+    assert plain_address(address) == expected
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this system has no IPv6")
+def test_a_listener_for_both_kinds_of_addresses_speaks_of_those_that_its_clients_know() -> None:
+    settings = {"listeners": "PLAINTEXT://[::]:0", "max.connections.per.ip.overrides": "127.0.0.1:1"}
+    with Broker(settings=settings) as broker:
+        bootstrap = "127.0.0.1:" + broker.bootstrap.rpartition(":")[2]
+        with RawClient(bootstrap) as client, RawClient(bootstrap) as one_too_many:
+            (told,) = client.ask(MetadataRequest(topics=[]), MetadataResponse).brokers
+            assert f"{told.host}:{told.port}" == bootstrap
+            with pytest.raises(ClosedByBroker):
+                one_too_many.ask(MetadataRequest(topics=[]), MetadataResponse)
