@@ -23,6 +23,7 @@ from cordwood.broker.replicas import Replicas
 from cordwood.broker.replication import Replication
 from cordwood.broker.settings import Settings
 from cordwood.broker.timers import NEVER, Timers
+from cordwood.broker.turns import Turns
 from cordwood.cluster.image import BrokerInfo, Delta, MetadataImage
 from cordwood.cluster.registration import Applicant
 from cordwood.config import BrokerConfig
@@ -64,6 +65,7 @@ class Broker:
         self.node = NodeId(settings.config.node_id)
         self.effects: list[Effect] = []
         self.timers = Timers()
+        self.turns = Turns(self.timers)
         self.proposals = Proposals(self.timers, self._write_metadata, self._is_steady)
         self.producer_ids = ProducerIds()
         self.compactor = Compactor()
@@ -397,6 +399,7 @@ class Broker:
         self.image.check()
         self.sessions.check()
         self.waiters.check()
+        self.turns.check()
         self.replicas.check()
         self.compactor.check()
         self.membership.check()

@@ -36,6 +36,7 @@ class Connection:
         "replica",
         "room_bytes",
         "software",
+        "takes_turns",
         "unread",
         "waiting",
         "waits_for_room",
@@ -56,6 +57,8 @@ class Connection:
         """Of the room for all clients' requests: what it takes for those that are not whole, or wait."""
         self.waits_for_room = False
         """Has it begun a request that there is no room for?"""
+        self.takes_turns = False
+        """Is a request of it worked out in several turns of the loop? Meanwhile no other one is begun."""
         self.unread = False
         """Does its socket not take what there is to send?"""
 

@@ -247,6 +247,7 @@ class ClientSocket:
         return (
             self._unsent_bytes + connection.kept_bytes > self._unsent_bytes_max
             or len(connection.waiting) >= self._requests_max
+            or connection.takes_turns
             or self._resting
             or self._lacks_bytes > 0
         )
