@@ -32,6 +32,17 @@ def test_half_a_frame_behind_a_request_that_waits_ends_at_the_idle_limit(
     assert broker.says("nothing happened for 400 ms")
 
 
+def test_answers_kept_behind_a_request_that_waits_are_kept_until_the_idle_limit(
+    client: RawClient, broker: BrokerProcess, topic: str
+) -> None:
+    """They take memory, and a fetch may wait for weeks."""
+    create_topic(client, topic)
+    client.send(fetch_request(topic, max_wait_ms=2**31 - 1), version=FETCH_VERSION)
+    client.send(MetadataRequest(topics=None))
+    assert client.closed()
+    assert broker.says("nothing happened for 400 ms")
+
+
 def test_a_trickle_of_bytes_does_not_keep_a_connection_open(client: RawClient, broker: BrokerProcess) -> None:
     """Only whole requests count as something that happens."""
     sent = 0

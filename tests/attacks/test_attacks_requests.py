@@ -4,7 +4,7 @@ import cramjam
 import pytest
 
 from attacks.arena import MIB, create_topic, fetch_request, produced
-from cordwood.broker.fetch_sessions import PARTITIONS_MAX
+from cordwood.broker.fetch_sessions import PARTITIONS_MAX, WAITING_PARTITIONS_MAX
 from cordwood.errors import Error
 from cordwood.wire.messages import (
     DeleteRecordsRequest,
@@ -37,6 +37,7 @@ from cordwood.wire.messages import (
 from support.batches import FETCH_VERSION, PRODUCE_VERSION, altered, produce, values_batch
 from support.process import BrokerProcess
 from support.raw import RawClient, crowd, encoded
+from support.waiting import eventually
 
 BROKER = 4
 INT_MAX = 2**31 - 1
@@ -269,3 +270,31 @@ def test_clients_that_go_away_while_they_wait_leave_nothing_behind(broker: Broke
                 client.ask(MetadataRequest(topics=[]), MetadataResponse)
         assert broker.rss_bytes - before < 30 * MIB
         assert produced(client, topic, values_batch(b"x")).error_code == Error.NONE
+
+
+def test_fetches_of_very_many_partitions_are_answered_before_those_that_wait_take_all_memory(
+    broker: BrokerProcess, topic: str
+) -> None:
+    """All but one of their partitions do not exist, and they may wait for weeks."""
+    size = 50_000
+    fit = WAITING_PARTITIONS_MAX // size
+    partitions = [FetchRequestPartition(partition=number) for number in range(size)]
+    request = FetchRequest(max_wait_ms=INT_MAX, min_bytes=1, topics=partitions_of(topic, *partitions))
+    frame = encoded(request, version=FETCH_VERSION)
+    with RawClient(broker.bootstrap) as client, crowd(broker.bootstrap, 2 * fit) as clients:
+        create_topic(client, topic)
+        waiting = set(clients)
+
+        def as_many_wait_as_fit() -> bool:
+            for other in [other for other in waiting if other.has_answer()]:
+                assert other.receive_frame()
+                waiting.remove(other)
+            return len(waiting) <= fit
+
+        for other in clients:
+            other.send_bytes(frame)
+            as_many_wait_as_fit()
+        eventually(as_many_wait_as_fit, what="answers to those that came first")
+        client.ask(MetadataRequest(topics=[]), MetadataResponse)
+        as_many_wait_as_fit()
+        assert len(waiting) == fit

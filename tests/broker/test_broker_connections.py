@@ -156,6 +156,26 @@ def test_who_waits_for_an_answer_and_holds_room_for_another_request_is_idle() ->
     assert client.closed == "nothing happened for 60000 ms"
 
 
+def test_who_waits_for_an_answer_and_has_others_kept_behind_it_is_idle() -> None:
+    harness = Harness(connections_max_idle_ms=60_000)
+    harness.topic("t")
+    client = harness.connect()
+    client.send(fetch(("t", 0, 0), max_wait_ms=300_000), 12)
+    client.send(MetadataRequest(topics=[]), 12)
+    harness.advance(91_000)
+    assert client.closed == "nothing happened for 60000 ms"
+
+
+def test_who_waits_for_an_answer_and_does_not_read_earlier_ones_is_idle() -> None:
+    harness = Harness(connections_max_idle_ms=60_000)
+    harness.topic("t")
+    client = harness.connect()
+    client.send(fetch(("t", 0, 0), max_wait_ms=300_000), 12)
+    client.connection.unread = True
+    harness.advance(91_000)
+    assert client.closed == "nothing happened for 60000 ms"
+
+
 def test_who_waits_for_room_is_not_idle() -> None:
     harness = Harness(connections_max_idle_ms=60_000)
     client = harness.connect()

@@ -532,6 +532,26 @@ def test_a_topic_deleted_and_made_anew_is_another_one_by_id_and_the_same_by_name
     assert only(identified.ask(by_id(old_id), 13, FetchResponse)).error_code == Error.UNKNOWN_TOPIC_ID
 
 
+def test_the_first_to_wait_is_answered_when_fetches_that_wait_want_too_many_partitions() -> None:
+    harness = Harness()
+    harness.broker.waiters.partitions_max = 5
+    harness.topic("t", partitions=3)
+    clients = [harness.connect() for _ in range(4)]
+    wanted = [("t", 0, 0), ("t", 1, 0)]
+    for client in clients[:2]:
+        client.send(fetch(*wanted, max_wait_ms=1000), 12)
+    assert not harness.broker.ready
+    clients[0].disconnect()
+    clients[2].send(fetch(*wanted, max_wait_ms=1000), 12)
+    assert not clients[1].inbox, "who went does not count"
+    clients[3].send(fetch(*wanted, max_wait_ms=1000), 12)
+    assert read(clients[1].take(FetchResponse)) == {("t", 0): [], ("t", 1): []}
+    harness.append("t", b"x")
+    for client in clients[2:]:
+        assert read(client.take(FetchResponse))["t", 0] == [b"x"]
+    assert harness.watchers() == 0
+
+
 def test_a_reader_of_a_synced_topic_waits_for_the_sync() -> None:
     harness = Harness()
     harness.topic("t", flush_messages=1)

@@ -443,3 +443,15 @@ def test_an_id_in_use_or_zero_is_drawn_again() -> None:
 
     harness.broker.sessions._entropy = Loaded()
     assert Session(client, ("t", 0, 0)).id == 42
+
+
+def test_who_poses_as_a_broker_that_is_not_there_gets_no_session() -> None:
+    """Followers have a session each, whatever the limit: names that nobody has would be sessions without end."""
+    harness = Harness()
+    harness.topic("t")
+    client = harness.connect()
+    for replica in range(2, 5):
+        request = fetch(("t", 0, 0), session_epoch=0)
+        request.replica_id = replica
+        assert client.ask(request, 12, FetchResponse).session_id == 0
+    assert list(harness.broker.sessions) == []

@@ -254,6 +254,34 @@ def test_a_client_that_never_reads_is_read_no_further(loop: asyncio.AbstractEven
         assert server.client.unsent_bytes <= UNSENT_BYTES_MAX + 100_000
 
 
+def test_requests_behind_one_that_takes_turns_wait_for_its_answer(loop: asyncio.AbstractEventLoop) -> None:
+    with Server(loop, answer_at_once=False) as server:
+        server.client.connection.takes_turns = True
+        server.feed(framed(b"first") + framed(b"second"))
+        assert server.frames == []
+        server.client.connection.takes_turns = False
+        server.client.go_on()
+        server.settle(2)
+        assert server.frames == [b"first", b"second"]
+
+
+def test_a_connection_knows_whether_its_answers_are_read(loop: asyncio.AbstractEventLoop) -> None:
+    with Server(loop) as server:
+        connection = server.client.connection
+        server.client.send([b"r"])
+        assert not connection.unread
+        server.client.send([b"r" * (UNSENT_BYTES_MAX * 40)])
+        assert connection.unread
+
+        def all_read() -> bool:
+            server.turn()
+            server.drain()
+            return not connection.unread
+
+        eventually(all_read, within_s=5, what="the end of the answer")
+        assert server.client.unsent_bytes == 0
+
+
 @pytest.mark.parametrize("length", [0, -1, -(2**31), REQUEST_BYTES_MAX + 1, 2**31 - 1])
 def test_a_length_out_of_range_ends_the_connection(loop: asyncio.AbstractEventLoop, length: int) -> None:
     with Server(loop) as server:

@@ -13,7 +13,7 @@ from cordwood.broker.connection import Call, Connection, Peer, memory_of
 from cordwood.broker.controllership import Controllership
 from cordwood.broker.coordinators import GroupCoordinator
 from cordwood.broker.doubts import SUSPICION_MS, Doubts
-from cordwood.broker.fetch_sessions import FetchSessions, Waiter
+from cordwood.broker.fetch_sessions import FetchSessions, Waiter, Waiters
 from cordwood.broker.limits import ConnectionLimits
 from cordwood.broker.membership import Membership
 from cordwood.broker.peers import Peers
@@ -23,6 +23,7 @@ from cordwood.broker.replicas import Replicas
 from cordwood.broker.replication import Replication
 from cordwood.broker.settings import Settings
 from cordwood.broker.timers import NEVER, Timers
+from cordwood.broker.turns import Turns
 from cordwood.cluster.image import BrokerInfo, Delta, MetadataImage
 from cordwood.cluster.registration import Applicant
 from cordwood.config import BrokerConfig
@@ -64,6 +65,7 @@ class Broker:
         self.node = NodeId(settings.config.node_id)
         self.effects: list[Effect] = []
         self.timers = Timers()
+        self.turns = Turns(self.timers)
         self.proposals = Proposals(self.timers, self._write_metadata, self._is_steady)
         self.producer_ids = ProducerIds()
         self.compactor = Compactor()
@@ -82,6 +84,7 @@ class Broker:
         self.sessions = FetchSessions(
             self.config.max_incremental_fetch_session_cache_slots, FETCH_SESSION_EVICTION_MS, entropy
         )
+        self.waiters = Waiters()
         self.ready: dict[Waiter, None] = {}
         """Parked fetches that have what they waited for; answered at the end of the event that brought it."""
 
@@ -395,6 +398,8 @@ class Broker:
         """All invariants of the broker's state."""
         self.image.check()
         self.sessions.check()
+        self.waiters.check()
+        self.turns.check()
         self.replicas.check()
         self.compactor.check()
         self.membership.check()

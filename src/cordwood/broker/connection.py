@@ -36,6 +36,8 @@ class Connection:
         "replica",
         "room_bytes",
         "software",
+        "takes_turns",
+        "unread",
         "waiting",
         "waits_for_room",
     )
@@ -55,14 +57,21 @@ class Connection:
         """Of the room for all clients' requests: what it takes for those that are not whole, or wait."""
         self.waits_for_room = False
         """Has it begun a request that there is no room for?"""
+        self.takes_turns = False
+        """Is a request of it worked out in several turns of the loop? Meanwhile no other one is begun."""
+        self.unread = False
+        """Does its socket not take what there is to send?"""
 
     @property
     def waits_for_us(self) -> bool:
         """Is it not the client's fault that nothing happens?
 
-        Who waits for an answer may wait for weeks, as long as nobody else needs the room that it takes meanwhile.
+        Who waits for an answer may wait for weeks, as long as it takes no memory meanwhile: for another request, for
+        answers behind the one that it waits for, or for answers that it does not read.
         """
-        return self.waits_for_room or (bool(self.waiting) and not self.room_bytes)
+        if self.waits_for_room:
+            return True
+        return bool(self.waiting) and not (self.room_bytes or self.kept_bytes or self.unread)
 
     def __str__(self) -> str:
         """For the log: its number, from where, and what the client says it is."""

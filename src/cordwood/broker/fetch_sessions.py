@@ -27,6 +27,9 @@ _EPOCH_MAX: Final = (1 << 31) - 1
 PARTITIONS_MAX: Final = 150_000
 """Of all sessions together: a third of a kilobyte each. A reader that finds no room is served without a session."""
 
+WAITING_PARTITIONS_MAX: Final = 200_000
+"""Of all fetches together that wait without a session, and may do so for weeks: as large as those of sessions."""
+
 TopicKey = TopicId | TopicName
 
 
@@ -116,6 +119,31 @@ class Waiter:
         self.missing_bytes -= size
         if self.missing_bytes <= 0 or size == 0:
             self.ready[self] = None
+
+
+class Waiters:
+    """Fetches that wait without a session. When they want too much together, the first to come is answered early."""
+
+    __slots__ = ("_partitions", "_waiting", "partitions_max")
+
+    def __init__(self) -> None:
+        self.partitions_max = WAITING_PARTITIONS_MAX
+        self._waiting: dict[Waiter, int] = {}
+        self._partitions = 0
+
+    def add(self, waiter: Waiter, partitions: int) -> None:
+        self._waiting[waiter] = partitions
+        self._partitions += partitions
+        while self._partitions > self.partitions_max:
+            first = next(iter(self._waiting))
+            self.remove(first)
+            first.arrived(0)
+
+    def remove(self, waiter: Waiter) -> None:
+        self._partitions -= self._waiting.pop(waiter, 0)
+
+    def check(self) -> None:
+        assert self._partitions == sum(self._waiting.values()) <= self.partitions_max
 
 
 @dataclass(slots=True, eq=False)

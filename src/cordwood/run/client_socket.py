@@ -247,6 +247,7 @@ class ClientSocket:
         return (
             self._unsent_bytes + connection.kept_bytes > self._unsent_bytes_max
             or len(connection.waiting) >= self._requests_max
+            or connection.takes_turns
             or self._resting
             or self._lacks_bytes > 0
         )
@@ -349,7 +350,7 @@ class ClientSocket:
             self._lost(error.strerror or str(error))
             return
         if self._writing:
-            self._writing = False
+            self._writing = self.connection.unread = False
             self._loop.remove_writer(self._fd)
 
     def _send_unsent(self) -> None:
@@ -413,7 +414,7 @@ class ClientSocket:
 
     def _wait_writable(self) -> None:
         if not self._writing and not self.closing:
-            self._writing = True
+            self._writing = self.connection.unread = True
             self._loop.add_writer(self._fd, self._writable)
 
     @property

@@ -38,6 +38,7 @@ from cordwood.run.client_socket import ClientSocket
 from cordwood.run.clock import now
 from cordwood.run.descriptors import descriptors
 from cordwood.run.lease import Lease
+from cordwood.run.listener import plain_address
 from cordwood.run.peer_link import PeerLink
 from cordwood.run.receive_buffers import ReceiveBuffers
 from cordwood.run.requests import Requests
@@ -161,6 +162,8 @@ class Driver:
                 sock, address = listener.accept()
             except (BlockingIOError, InterruptedError):
                 return
+            except ConnectionAbortedError:  # macOS says so of who came and went; Linux hands out the connection
+                continue
             except OSError as error:
                 self._logger.warning("a connection could not be accepted: %s", error.strerror)
                 # It still waits, so the loop would come back at once, and again, for nothing.
@@ -179,8 +182,9 @@ class Driver:
             self._loop.add_reader(listener.fileno(), self._accept, name, listener)
 
     def _connected(self, name: str, sock: socket.socket, address: tuple[str, int]) -> None:
+        host = plain_address(address[0])
         if sock.fileno() >= self._descriptors_max:
-            self._broker.refused(address[0], "the last descriptors are for files", now())
+            self._broker.refused(host, "the last descriptors are for files", now())
             sock.close()
             return
         sock.setblocking(False)
@@ -191,7 +195,7 @@ class Driver:
         except OSError:  # it is gone already
             sock.close()
             return
-        peer = Peer(address[0], address[1], local[0], local[1], name)
+        peer = Peer(host, address[1], plain_address(local[0]), local[1], name)
         self._connection_count += 1
         connection = self._broker.connected(ConnectionId(self._connection_count), peer, now())
         if connection is None:

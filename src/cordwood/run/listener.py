@@ -26,6 +26,11 @@ def is_loopback(address: str) -> bool:
     return address.startswith("127.") or address == "::1"
 
 
+def plain_address(address: str) -> str:
+    """As whoever speaks IPv4 knows it: a listener for both sees it inside of an address of IPv6."""
+    return address.removeprefix("::ffff:") if "." in address else address
+
+
 def _spare_pacing(sock: socket.socket) -> None:
     """Whoever connects to a loopback address is on this machine: there is no network to be careful with.
 

@@ -354,6 +354,7 @@ class Parked:
 
     def __init__(self, broker: "Broker", call: Call, request: FetchRequest, reader: Reader, incremental: bool) -> None:
         self._broker = broker
+        request.topics = []  # the reader knows them by now, and there may be a hundred thousand
         self._call = call
         self._request = request
         self._reader = reader
@@ -368,6 +369,8 @@ class Parked:
             entry.watch()
         self._call.abandon = self._abandon
         self._timer = broker.timers.at(broker.now.mono_ms + self._request.max_wait_ms, self._time_is_up)
+        if self._reader.id == NO_SESSION:
+            broker.waiters.add(self._waiter, len(self._reader.partitions))
 
     def _time_is_up(self, _: Instant) -> None:
         self._complete()
@@ -391,6 +394,7 @@ class Parked:
         timer.cancel()
         self._call.abandon = None
         self._broker.ready.pop(waiter, None)
+        self._broker.waiters.remove(waiter)
         waiter.complete = _never
         if self._reader.waiter is waiter:  # else a later request of the same session waits by now
             self._reader.waiter = None
@@ -425,9 +429,14 @@ def _respond(
 
 
 def _begin_session(broker: "Broker", call: Call, request: FetchRequest, reader: Reader) -> bool:
-    """Remember what the request wants, if it asks for that and there is room."""
+    """Remember what the request wants, if it asks for that and there is room.
+
+    There is always room for a follower: so whoever names a broker that is not there gets no session.
+    """
     wanted = request.session_epoch == INITIAL_EPOCH and call.api_version >= 7 and bool(reader.partitions)
-    return wanted and broker.sessions.add(reader, broker.now.mono_ms)
+    if not wanted or (reader.replica is not None and reader.replica not in broker.image.brokers):
+        return False
+    return broker.sessions.add(reader, broker.now.mono_ms)
 
 
 def _remember(reader: Reader, entry: FetchPartition, answer: FetchResponsePartition) -> bool:

@@ -11,6 +11,7 @@ and a look at the records of one batch. Where there are very many of those the a
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import EFFORT_MAX, Call
@@ -18,7 +19,6 @@ from cordwood.errors import CorruptData, Error, Refused, StorageError
 from cordwood.ids import NO_OFFSET, TopicName
 from cordwood.log.times import FoundOffset
 from cordwood.partition.partition import Partition
-from cordwood.ports import Instant
 from cordwood.wire.messages import (
     ListOffsetsRequest,
     ListOffsetsRequestPartition,
@@ -42,21 +42,9 @@ def handle(broker: "Broker", call: Call, request: ListOffsetsRequest) -> ListOff
     response = ListOffsetsResponse()
     steps = _steps(broker, call, request, response)
     for _ in steps:  # there is more to look at than the others can wait for
-        _go_on_later(broker, call, steps, response)
+        broker.turns.wait(call, steps, partial(broker.reply, call, response), broker.now)
         return None
     return response
-
-
-def _go_on_later(broker: "Broker", call: Call, steps: Iterator[None], response: ListOffsetsResponse) -> None:
-    def go_on(_: Instant) -> None:
-        if call.connection.closed:
-            return
-        for _pause in steps:
-            _go_on_later(broker, call, steps, response)
-            return
-        broker.reply(call, response)
-
-    broker.timers.at(broker.now.mono_ms + 1, go_on)
 
 
 def _steps(broker: "Broker", call: Call, request: ListOffsetsRequest, response: ListOffsetsResponse) -> Iterator[None]:
