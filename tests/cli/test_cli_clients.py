@@ -98,6 +98,13 @@ def test_a_line_without_the_separator_is_named_and_those_before_it_are_sent(run:
     assert run("consume", topic, "--until-end").lines == ["1"]
 
 
+def test_records_that_a_compacted_topic_refuses_are_said_to_need_keys(run: Run) -> None:
+    assert run("topics", "create", "compacted", "--config", "cleanup.policy=compact").status == 0
+    outcome = run("produce", "compacted", stdin="no key\n")
+    assert outcome.status == 1
+    assert "1 record was not taken: the topic does not take such a record; in a compacted topic each" in outcome.err
+
+
 def test_a_line_that_is_too_large_is_named_and_those_before_it_are_sent(run: Run, topic: str) -> None:
     lines = f"a\n{'x' * 1_000_000}\nb\n"
     outcome = run("produce", topic, stdin=lines)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cordwood.client.connect import ClientError, Cluster
+from cordwood.errors import ConfigError
 
 from .demo_orders import make_orders, show_group
 from .demo_spark import show_job
@@ -31,6 +32,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.plot is not None and arguments.no_spark:
+        raise ConfigError("--plot draws the job on Spark; leave out --no-spark")
     with tempfile.TemporaryDirectory(prefix="cordwood-demo-") as directory, _broker(f"{directory}/logs") as address:
         cluster = Cluster(address)
         orders = make_orders(arguments.orders, time.time_ns() // 1_000_000)
@@ -61,5 +64,6 @@ def _broker(directory: str) -> Iterator[str]:
             yield ready[1]
         finally:
             process.terminate()
+            process.wait()  # the with statement waits but a moment after Ctrl-C, and the files go next
     if process.returncode != 0:
         raise ClientError(f"the broker ended with status {process.returncode}")

@@ -90,6 +90,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output has gone
         _drop_output()
         return PIPE_CLOSED
+    except PermissionError as error:
+        if error.filename is None:
+            raise
+        print(f"cordwood: {error.filename} can not be used: {error.strerror}", file=sys.stderr)
+        return FAILED
     except OSError as error:
         if error.errno not in FULL:
             raise

@@ -130,6 +130,7 @@ def sentence(error: KafkaError) -> str:
         KafkaError._TRANSPORT: "the broker hung up; is it a Kafka broker, and does it want TLS or a password?",
         KafkaError._TIMED_OUT: "the broker took too long to answer",
         KafkaError.TOPIC_EXCEPTION: "a topic's name is 1 to 249 letters, digits, dots, dashes and underscores",
+        KafkaError.INVALID_RECORD: "the topic does not take such a record; in a compacted topic each needs a key",
         KafkaError._MSG_TIMED_OUT: "the broker took too long to take a record",
     }
     return texts.get(error.code()) or error.str()

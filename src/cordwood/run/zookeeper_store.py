@@ -83,7 +83,7 @@ class ZooKeeperStore:
         """
         Raises:
             ConfigError: *connect* is no address.
-            StorageError: ZooKeeper was not reached in time.
+            StorageError: ZooKeeper did not answer in time.
         """
         self._address = Address.parse(connect)
         self._connect = connect
@@ -124,13 +124,17 @@ class ZooKeeperStore:
 
     def _await_first_connection(self, connection_timeout_ms: int) -> None:
         deadline_s = time.monotonic() + connection_timeout_ms / 1000
+        is_known = False
         while True:
             try:
                 self._ask(self._prepare)
                 return
             except StoreAway as error:  # servers that elect their leader let one in, and out again
                 if time.monotonic() >= deadline_s:
-                    raise StorageError(f"ZooKeeper at {self._connect} was not reached in time; is it there?") from error
+                    raise StorageError(f"ZooKeeper at {self._connect} did not answer in time") from error
+                if not is_known:
+                    self._logger.info("ZooKeeper at %s does not answer yet; waiting for it", self._connect)
+                    is_known = True
                 self._closing.wait(FIRST_POLL_S)
 
     # ------------------------------------------------------------------ what others call, from their threads
