@@ -105,7 +105,7 @@ def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path: Path) -> None
 
 def test_whoever_waits_for_zookeeper_is_told_so(tmp_path: Path) -> None:
     nobody = f"127.0.0.1:{free_ports(1)[0]}"
-    broker = BrokerProcess(tmp_path, arguments=["--zookeeper", nobody, "--set", "zookeeper.connection.timeout.ms=300"])
+    broker = BrokerProcess(tmp_path, arguments=["--zookeeper", nobody, "--set", "zookeeper.connection.timeout.ms=2000"])
     assert "start one with `cordwood zookeeper`, or correct --zookeeper" in refusal(broker)
     assert f"ZooKeeper at {nobody} does not answer yet; waiting for it" in broker.log[0]
 
