@@ -43,7 +43,7 @@ def test_describe_shows_settings_and_offsets(run: Run) -> None:
 
 
 def test_a_topic_that_exists_is_an_error_unless_that_is_said_to_be_fine(run: Run, topic: str) -> None:
-    assert refused(run("topics", "create", topic), f"{topic} exists already; --if-not-exists makes that no error")
+    assert refused(run("topics", "create", topic), f"{topic} exists already; add --if-not-exists to accept that")
     assert run("topics", "create", topic, "--if-not-exists").status == 0
 
 
@@ -237,11 +237,11 @@ def test_several_topics_are_read_together(run: Run, topic: str) -> None:
 
 
 def test_a_pattern_is_for_groups(run: Run) -> None:
-    assert refused(run("consume", "^or.*"), "^or.* is a pattern, and patterns go with --group")
+    assert refused(run("consume", "^or.*"), "^or.* is a pattern, and patterns need --group")
 
 
 def test_a_pattern_that_is_none_is_explained(run: Run) -> None:
-    assert refused(run("consume", "^or(", "--group", "lost"), "^or( is no pattern that librdkafka understands")
+    assert refused(run("consume", "^or(", "--group", "lost"), "^or( is not a pattern that librdkafka understands")
 
 
 def test_a_topic_that_is_named_twice_is_read_once(run: Run, topic: str) -> None:
@@ -295,5 +295,5 @@ def test_a_group_without_a_name_is_refused(broker: Broker) -> None:
 
 @pytest.mark.parametrize("address", ["localhost", ":9092", "a:b", "127.0.0.1:99999", "127.0.0.1:²"])
 def test_what_is_no_address_is_explained(run: Run, address: str) -> None:
-    expected = f"{address} is no address; write it as host:port, such as 127.0.0.1:9092"
+    expected = f"{address} is not an address; write it as host:port, such as 127.0.0.1:9092"
     assert refused(run("topics", "list", "--bootstrap", address), expected)

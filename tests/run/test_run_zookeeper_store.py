@@ -703,7 +703,7 @@ def test_a_zookeeper_that_is_not_there_is_named(opened: Open) -> None:
 
 @pytest.mark.parametrize("connect", ["", ",", "host:port", "host:0", "host:2181//x", "host:2181/x/../y", "a:1,,b:2"])
 def test_what_is_no_address_is_refused(connect: str) -> None:
-    with pytest.raises(ConfigError, match="is no address of ZooKeeper"):
+    with pytest.raises(ConfigError, match="is not an address of ZooKeeper"):
         Address.parse(connect)
 
 

@@ -26,9 +26,9 @@ REBALANCE_DELAY = "group.initial.rebalance.delay.ms=300"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--orders", type=positive, default=100_000, help="how many to send; default: 100000")
+    parser.add_argument("--orders", type=positive, default=100_000, help="how many orders to send; default: 100000")
     parser.add_argument("--no-spark", action="store_true", help="only the broker, the producer and the consumers")
-    parser.add_argument("--plot", metavar="FILE", help="also draw how the job went, as a PNG")
+    parser.add_argument("--plot", metavar="FILE", help="also draw the progress of the job on Spark, as a PNG")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -108,7 +108,9 @@ def _refusal(address: str) -> str | None:
     """Why a connection to host:port fails, in a few words."""
     host, _, port = address.rpartition(":")
     if not host or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
-        raise ClientError(f"{address or 'an empty text'} is no address; write it as host:port, such as 127.0.0.1:9092")
+        raise ClientError(
+            f"{address or 'an empty text'} is not an address; write it as host:port, such as 127.0.0.1:9092"
+        )
     try:
         socket.create_connection((host.strip("[]"), int(port)), KNOCK_TIMEOUT_S).close()
     except (socket.gaierror, UnicodeError):  # a name that can not even be asked for
