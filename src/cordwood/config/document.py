@@ -15,9 +15,9 @@ Kafka's names, kinds, defaults and ranges; where there is a difference, the line
 
 A broker takes its settings from a properties file (`cordwood serve --config server.properties`) and from its command
 line (`--set log.retention.hours=24`), which overrides the file. A file written for Apache Kafka loads: settings without
-a meaning here are named in a warning, and an unknown name is refused and the nearest known one suggested. Settings whose
-scope is *per-broker* or *cluster-wide* can be altered while the broker runs, with any Kafka tool. *Later* marks settings
-that are checked and kept, but take effect only with the feature they belong to.
+a meaning here are named in a warning, and an unknown name is refused and the nearest known one suggested. Settings
+whose scope is *per-broker* or *cluster-wide* can be altered while the broker runs, with any Kafka tool. *Later* marks
+settings that are checked and kept, but take effect only with the feature they belong to.
 """
 
 
