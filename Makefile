@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup demo test test-pyspark-4.2 conformance torture check format bench wheels compiled docs clean
 
-help: ## say what there is
+help: ## list the targets
 	@grep -hE '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9.-]+):[^#]*## /  make \1	/' | expand -t 26
 
 setup: $(READY) ## make .venv and install everything into it; quick when nothing changed
@@ -53,7 +53,7 @@ check: setup ## formatting, lint, types, the direction of imports, spelling
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell
 
-format: setup ## put the code in form
+format: setup ## format the code
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
@@ -86,10 +86,10 @@ endif
 	cd .cache && compiled/bin/python ../scripts/check_compiled.py
 	@touch $@
 
-docs: setup ## write the pages that come from the code
+docs: setup ## write the pages of docs/ that are generated from the code
 	$(BIN)/python scripts/write_docs.py
 
-clean: ## remove all that the above has made
+clean: ## remove everything that the targets above have made
 	rm -rf $(VENV) build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -rf src/*.egg-info

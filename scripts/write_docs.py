@@ -52,17 +52,17 @@ _SPARK_HEAD = """\
 # Topics in Spark
 
 `format("cordwood")` reads and writes topics of this broker and of Apache Kafka, in batches and in streams. Columns and
-options are those of Spark's own Kafka connector wherever it has them; upper and lower case are the same in their names,
-and a name that is none is refused with the nearest one. The README has an example and the rules to mind. This page is
-written by `make docs`.
+options are those of Spark's own Kafka connector wherever it has them. Options' names are not case-sensitive, and an
+unknown name is refused and the nearest known one suggested. The README has an example and the rules to mind. This page
+is written by `make docs`.
 """
 
 _SPARK_KAFKA = """\
 ## Settings of Kafka's client
 
 Any setting of the Java consumer (for reading) or producer (for writing) is an option with `kafka.` before its name.
-`kafka.bootstrap.servers` is needed. What belongs to a part of that client which does not exist here is taken, so that a
-job needs no change, and has no effect.
+`kafka.bootstrap.servers` is required. Settings for a part of that client which does not exist here are accepted, so
+that a job needs no change, but have no effect.
 """
 
 _SPARK_REST = """\
@@ -76,10 +76,10 @@ store into one. `optionsFile` names a JSON file with more options, for what must
 
 ## How far a query is
 
-In the progress of a stream, lag is `latestOffset` less `endOffset`, for each partition. (Spark takes no metrics from
-sources written in Python, so there is no `avgOffsetsBehindLatest`.) With `option("group", …)` the same is there for
-every Kafka tool: the source commits to that group what is done, `cordwood groups describe` shows the lag. For a job on
-Spark's own connector a listener does it, and the job needs no change:
+In the progress of a stream, the lag is `latestOffset` minus `endOffset`, for each partition. (Spark takes no metrics
+from sources written in Python, so there is no `avgOffsetsBehindLatest`.) With `option("group", …)` the same is there
+for every Kafka tool: the source commits to that group what is done, `cordwood groups describe` shows the lag. For a job
+on Spark's own connector a listener does it, and the job needs no change:
 
 ```python
 from cordwood.spark.listener import OffsetCommitter

@@ -142,7 +142,7 @@ def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.Captur
         (["consume", "a\x1b[31m"], "TOPIC: 'a\\x1b[31m' has a character that no topic's name has"),
         (
             ["consume", "t", "--with", "key,,offset"],
-            "--with: an empty text is no column; there are topic, partition, offset, time, headers, key",
+            "--with: an empty text is not a column; there are topic, partition, offset, time, headers, key",
         ),
         (["produce", "t", "--header", "a"], "--header: a has no value; write NAME=VALUE"),
         (["produce", "t", "--header", "=a"], "--header: =a has no name; write NAME=VALUE"),
@@ -197,7 +197,7 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     ("command", "fact"),
     [
         ("serve", "Without --host, and without listeners in the file, only this machine can connect"),
-        ("consume", "Without --group it reads as nobody in particular: it joins no group and commits nothing"),
+        ("consume", "Without --group it joins no group and commits nothing"),
     ],
 )
 def test_help_says_what_is_so(command: str, fact: str, capsys: pytest.CaptureFixture[str]) -> None:

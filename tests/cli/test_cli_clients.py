@@ -43,7 +43,7 @@ def test_describe_shows_settings_and_offsets(run: Run) -> None:
 
 
 def test_a_topic_that_exists_is_an_error_unless_that_is_said_to_be_fine(run: Run, topic: str) -> None:
-    assert refused(run("topics", "create", topic), f"{topic} exists already; --if-not-exists makes that no error")
+    assert refused(run("topics", "create", topic), f"{topic} exists already; add --if-not-exists to accept that")
     assert run("topics", "create", topic, "--if-not-exists").status == 0
 
 
@@ -96,6 +96,13 @@ def test_a_line_without_the_separator_is_named_and_those_before_it_are_sent(run:
     assert outcome.status == 1
     assert "cordwood: line 2 has no '=' between key and value; the lines before it were sent\n" in outcome.err
     assert run("consume", topic, "--until-end").lines == ["1"]
+
+
+def test_records_that_a_compacted_topic_refuses_are_said_to_need_keys(run: Run) -> None:
+    assert run("topics", "create", "compacted", "--config", "cleanup.policy=compact").status == 0
+    outcome = run("produce", "compacted", stdin="no key\n")
+    assert outcome.status == 1
+    assert "1 record was not taken: the topic does not take such a record; in a compacted topic each" in outcome.err
 
 
 def test_a_line_that_is_too_large_is_named_and_those_before_it_are_sent(run: Run, topic: str) -> None:
@@ -230,11 +237,11 @@ def test_several_topics_are_read_together(run: Run, topic: str) -> None:
 
 
 def test_a_pattern_is_for_groups(run: Run) -> None:
-    assert refused(run("consume", "^or.*"), "^or.* is a pattern, and patterns go with --group")
+    assert refused(run("consume", "^or.*"), "^or.* is a pattern, and patterns need --group")
 
 
 def test_a_pattern_that_is_none_is_explained(run: Run) -> None:
-    assert refused(run("consume", "^or(", "--group", "lost"), "^or( is no pattern that librdkafka understands")
+    assert refused(run("consume", "^or(", "--group", "lost"), "^or( is not a pattern that librdkafka understands")
 
 
 def test_a_topic_that_is_named_twice_is_read_once(run: Run, topic: str) -> None:
@@ -288,5 +295,5 @@ def test_a_group_without_a_name_is_refused(broker: Broker) -> None:
 
 @pytest.mark.parametrize("address", ["localhost", ":9092", "a:b", "127.0.0.1:99999", "127.0.0.1:²"])
 def test_what_is_no_address_is_explained(run: Run, address: str) -> None:
-    expected = f"{address} is no address; write it as host:port, such as 127.0.0.1:9092"
+    expected = f"{address} is not an address; write it as host:port, such as 127.0.0.1:9092"
     assert refused(run("topics", "list", "--bootstrap", address), expected)

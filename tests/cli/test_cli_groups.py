@@ -110,7 +110,7 @@ def test_a_member_may_skip_what_was_there_before_it(run: Run, topic: str) -> Non
     ("words", "sentence"),
     [
         (["--partition", "0"], "--partition does not go with --group: the group says who reads which"),
-        (["--from", "3"], "with --group, --from is earliest or latest, for partitions where nothing is committed; "),
+        (["--from", "3"], "with --group, --from is earliest or latest, for partitions without a committed offset; "),
     ],
 )
 def test_what_the_group_decides_can_not_be_asked_for(run: Run, topic: str, words: list[str], sentence: str) -> None:

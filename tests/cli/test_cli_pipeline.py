@@ -79,9 +79,9 @@ def test_a_directory_without_a_pipeline_is_said_so(run: Run, tmp_path: Path, act
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("name: [", "is no YAML: while parsing a flow"),
+        ("name: [", "is not YAML: while parsing a flow"),
         ("- 1", "has no settings; it needs name, storage and libraries at least"),
-        ("configuration: {a: 5}", "a is 5, which is no text; put it in quotes"),
+        ("configuration: {a: 5}", "a is 5, which is not text; put it in quotes"),
         ("configuration: 5", "configuration must be names with values"),
     ],
 )

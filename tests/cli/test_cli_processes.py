@@ -8,10 +8,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
 from cordwood import Broker
+from cordwood.cli.demo import _broker as demo_broker
+from cordwood.run.data_directory import DirectoryLock
 from support.waiting import eventually
 
 CORDWOOD = [sys.executable, "-m", "cordwood"]
@@ -186,6 +189,40 @@ def test_a_command_needs_nobody_to_write_to(broker: Broker, words: list[str]) ->
     command = shlex.join([*CORDWOOD, *words, "--bootstrap", broker.bootstrap])
     outcome = subprocess.run(f"{command} >&- 2>&-", shell=True, capture_output=True, input=b"")
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, b"", b"")
+
+
+def test_a_demo_that_is_interrupted_waits_for_its_broker(tmp_path: Path) -> None:
+    """Else it takes the files away from a broker that has not closed them yet."""
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_demo_of_a_slow_broker(tmp_path)
+    DirectoryLock(str(tmp_path)).release()  # which nobody has any more
+
+
+def interrupt_demo_of_a_slow_broker(directory: Path) -> None:
+    with demo_broker(str(directory)):
+        process = int((directory / ".lock").read_text())
+        os.kill(process, signal.SIGSTOP)
+        Timer(0.5, os.kill, (process, signal.SIGCONT)).start()  # later than the standard library would wait
+        raise KeyboardInterrupt
+
+
+def test_a_plot_of_a_job_that_is_left_out_is_refused() -> None:
+    outcome = subprocess.run([*CORDWOOD, "demo", "--no-spark", "--plot", "x.png"], capture_output=True, text=True)
+    assert (outcome.returncode, outcome.stdout) == (1, "")
+    assert outcome.stderr == "cordwood: --plot draws the job on Spark; leave out --no-spark\n"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may use everything")
+@pytest.mark.parametrize("words", [["pipeline", "init"], ["pipeline", "run"], ["pipeline", "status"]])
+def test_a_directory_that_may_not_be_used_is_named(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "locked" / "inner").mkdir(parents=True)
+    (tmp_path / "locked").chmod(0)
+    command = [*CORDWOOD, *words, str(tmp_path / "locked" / "inner")]
+    outcome = subprocess.run(command, capture_output=True, text=True)
+    (tmp_path / "locked").chmod(0o700)
+    assert outcome.returncode == 1
+    assert outcome.stderr.startswith(f"cordwood: {tmp_path / 'locked'}")
+    assert outcome.stderr.endswith("can not be used: Permission denied\n")
 
 
 def test_the_demo_shows_that_nothing_is_lost() -> None:

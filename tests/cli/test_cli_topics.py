@@ -11,7 +11,7 @@ def test_every_topic_is_reported_although_one_is_there_already(run: Run, topic: 
     new = [f"{topic}-{n}" for n in range(3)]
     outcome = run("topics", "create", new[0], topic, *new[1:])
     assert (outcome.status, outcome.lines) == (1, [f"created {name}" for name in new])
-    assert outcome.err == f"cordwood: {topic} exists already; --if-not-exists makes that no error\n"
+    assert outcome.err == f"cordwood: {topic} exists already; add --if-not-exists to accept that\n"
 
 
 def test_every_topic_is_reported_although_one_can_not_be(run: Run, topic: str) -> None:

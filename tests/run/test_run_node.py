@@ -1,6 +1,9 @@
 """A whole broker: what it leaves behind when it stops, and what it tells clients about itself."""
 
 import json
+import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -36,6 +39,40 @@ def test_a_broker_that_can_not_start_leaves_no_temporary_directory(
     with pytest.raises(ConfigError):
         Broker(settings={"no.such.setting": 1}).start()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_data_directory_may_be_a_path(tmp_path: Path) -> None:
+    with Broker(data=tmp_path) as broker:
+        assert broker.data == str(tmp_path)
+
+
+CHILD_LEAVES = """
+import os, sys
+from cordwood.testing import Broker
+
+with Broker() as broker:
+    if os.fork() == 0:
+        sys.exit()
+    os.wait()
+    assert os.path.isdir(broker.data)
+"""
+
+
+def test_a_forked_child_that_leaves_takes_no_files_along(tmp_path: Path) -> None:
+    run_with_temporary_files_in(tmp_path, CHILD_LEAVES)
+
+
+def test_a_broker_that_nobody_stops_leaves_no_temporary_directory(tmp_path: Path) -> None:
+    run_with_temporary_files_in(tmp_path, "from cordwood.testing import Broker; Broker().start()")
+    assert not list(tmp_path.iterdir())
+
+
+def run_with_temporary_files_in(directory: Path, script: str) -> None:
+    """Run it in a process of its own, which must end well and without a word."""
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script]  # newer Pythons warn of forks
+    environment = {**os.environ, "TMPDIR": str(directory)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("name", ["log.dirs", "log.dir", "node.id", "broker.id"])

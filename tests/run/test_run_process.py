@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cordwood.run.zookeeper_server import free_ports
 from support.process import BrokerProcess
 
 
@@ -79,6 +80,34 @@ def test_metadata_of_a_later_version_is_refused(tmp_path: Path) -> None:
     database.execute("PRAGMA user_version = 99")
     database.close()
     assert "format version 99" in refusal(BrokerProcess(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("line", "instead", "words"),
+    [
+        ("version=1", "version=2", "meta.properties has version 2, and this broker knows 0 and 1; use a newer one"),
+        ("version=1", "", "meta.properties has no version; restore it"),
+        ("node.id=1", "", "meta.properties has no node.id; restore it"),
+        ("node.id=1", "node.id=one", "meta.properties is damaged"),
+    ],
+)
+def test_an_identity_that_can_not_be_read_is_refused(tmp_path: Path, line: str, instead: str, words: str) -> None:
+    identity = "cluster.id=AAAAAAAAAAAAAAAAAAAAAA\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAA\nnode.id=1\nversion=1\n"
+    (tmp_path / "meta.properties").write_text(identity.replace(line, instead))
+    assert words in refusal(BrokerProcess(tmp_path))
+
+
+def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert "file is a file; choose another --data" in refusal(BrokerProcess(tmp_path / "file"))
+    assert "can not be made: Not a directory; choose another --data" in refusal(BrokerProcess(tmp_path / "file" / "x"))
+
+
+def test_whoever_waits_for_zookeeper_is_told_so(tmp_path: Path) -> None:
+    nobody = f"127.0.0.1:{free_ports(1)[0]}"
+    broker = BrokerProcess(tmp_path, arguments=["--zookeeper", nobody, "--set", "zookeeper.connection.timeout.ms=2000"])
+    assert "start one with `cordwood zookeeper`, or correct --zookeeper" in refusal(broker)
+    assert f"ZooKeeper at {nobody} does not answer yet; waiting for it" in broker.log[0]
 
 
 def test_a_port_in_use_is_refused(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_pattern_of_java_s_finds_the_same_topics(pattern: str, wanted: list[st
         ("a\\", "position 1"),
         ("[a\\", "position 2"),
         ("a**", "multiple repeat"),
-        ("a{99999999999}", "no regular expression"),
+        ("a{99999999999}", "not a regular expression"),
     ],
 )
 def test_what_python_would_take_for_something_else_is_refused_by_the_options_name(pattern: str, reason: str) -> None:

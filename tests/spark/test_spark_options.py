@@ -200,7 +200,7 @@ def test_an_ill_typed_value_is_refused_by_its_options_name(given: dict[str, str]
 def test_an_ill_typed_setting_of_kafkas_is_refused_by_its_options_name() -> None:
     assert "option kafka.isolation.level" in refusal(**{"kafka.isolation.level": "committed"})
     assert "option kafka.request.timeout.ms" in refusal(**{"kafka.request.timeout.ms": "1s"})
-    assert "option kafka.bootstrap.servers: h:x is no address" in refusal(**{"kafka.bootstrap.servers": "h:x"})
+    assert "option kafka.bootstrap.servers: h:x is not an address" in refusal(**{"kafka.bootstrap.servers": "h:x"})
 
 
 @pytest.mark.parametrize("name", ["startingOffsetsByTimestamp", "endingOffsetsByTimestamp"])

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -20,11 +21,13 @@ from cordwood.client.raw import RawClient, RawSettings, Security
 from cordwood.errors import ConfigError
 from cordwood.record.build import Record, build
 from cordwood.spark.pipelines import journal
+from cordwood.spark.pipelines.engine import Engine
 from cordwood.spark.pipelines.journal import BYTES_MAX, Entry, Journal, Tail, read
 from cordwood.spark.pipelines.news import RESTLESS_S, News
 from cordwood.spark.pipelines.project import KAFKA_PREFIX, Project
 from cordwood.spark.pipelines.reasons import LENGTH_MAX, flow_failure, reason
 from cordwood.spark.pipelines.status import Status, status_of
+from cordwood.spark.pipelines.worker import Order
 from cordwood.testing import Broker
 from spark.spark_home import JVM_OPTIONS
 from spark.spark_topics import Kafka
@@ -326,6 +329,17 @@ def test_the_example_runs_and_goes_on_and_says_what_is_wrong(
     status = subprocess.run([*CORDWOOD, "pipeline", "status", str(project.root)], capture_output=True, text=True)
     assert ["orders", "completed"] in [line.split()[:2] for line in status.stdout.splitlines()]
     assert (project.root / "status.png").exists()
+
+
+def test_a_run_that_was_stopped_has_not_failed(tmp_path: Path) -> None:
+    """Whatever the loss of Spark does to it afterwards: here it has never had one."""
+    assert main(["pipeline", "init", str(tmp_path / "shop")]) == 0
+    project = Project.open(str(tmp_path / "shop"))
+    engine = Engine(project, Order(str(project.root)))
+    with closing(engine._journal):
+        engine.abort()
+        assert not engine._ran()
+    assert status_of(read(project.journal)).run != journal.FAILED
 
 
 def _table(project: Project, name: str) -> Mapping[str, int]:

@@ -484,8 +484,8 @@ NAMES = (
     ("properties", "trouble"),
     [
         ({}, "bootstrap.servers is missing"),
-        ({"bootstrap.servers": "nowhere"}, "bootstrap.servers: nowhere is no address"),
-        ({"bootstrap.servers": "a:1,h:x"}, "bootstrap.servers: h:x is no address"),
+        ({"bootstrap.servers": "nowhere"}, "bootstrap.servers: nowhere is not an address"),
+        ({"bootstrap.servers": "a:1,h:x"}, "bootstrap.servers: h:x is not an address"),
         ({"bootstrap.servers": " , "}, "bootstrap.servers is empty"),
         ({"bootstrap.servers": "a:1", "request.timeout.ms": "soon"}, "request.timeout.ms is 'soon'"),
         ({"bootstrap.servers": "a:1", "request.timeout.ms": "0"}, "request.timeout.ms is '0'"),

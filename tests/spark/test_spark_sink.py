@@ -64,7 +64,7 @@ def values(records: list[Read]) -> list[bytes | None]:
         ({"kafka.compression.type": "lz4", "kafka.compression.lz4.level": "18"}, "write 1 to 17"),
         ({"kafka.compression.zstd.level": "high"}, "write -131072 to 22"),
         ({"kafka.security.protocol": "TLS"}, "option kafka.security.protocol"),
-        ({"kafka.bootstrap.servers": "127.0.0.1"}, "option kafka.bootstrap.servers: 127.0.0.1 is no address"),
+        ({"kafka.bootstrap.servers": "127.0.0.1"}, "option kafka.bootstrap.servers: 127.0.0.1 is not an address"),
     ],
 )
 def test_wrong_options_say_what_is_right(given: Mapping[str, str], reason: str) -> None:

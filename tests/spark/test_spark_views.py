@@ -167,7 +167,7 @@ def test_wrong_calls_say_what_to_do(spark: SparkSession, broker: Broker, name: s
         table(spark, name, bootstrap=broker.bootstrap, latest=False, as_of={})
     with pytest.raises(ConfigError, match=r"as_of is 1700000000\.5"):
         table(spark, name, bootstrap=broker.bootstrap, as_of=1_700_000_000.5)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="no regular expression"):
+    with pytest.raises(ConfigError, match="not a regular expression"):
         attach(spark, broker.bootstrap, topics="(")
     for option in ("subscribe", "subscribepattern", "Assign"):
         with pytest.raises(ConfigError, match=f"option {option} can not be given here.*topics="):

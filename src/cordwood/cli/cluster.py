@@ -10,14 +10,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     cluster_up.configure(
         actions.add_parser(
-            "up", help="run several brokers and a ZooKeeper", description="Run a cluster on this machine, for a while."
+            "up", help="run several brokers and a ZooKeeper", description="Run a cluster on this machine."
         )
     )
     cluster_status.configure(
         actions.add_parser(
             "status",
-            help="brokers, leaders, and what partitions miss",
-            description="Show a cluster's brokers and leaders, and the partitions that miss replicas or a leader.",
+            help="show brokers, leaders, and partitions in trouble",
+            description="Show a cluster's brokers and leaders, and the partitions that lack replicas or a leader.",
         )
     )
 

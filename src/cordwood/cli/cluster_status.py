@@ -13,8 +13,8 @@ SHOWN_MAX = 20
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.add_argument("--all", action="store_true", help=f"all troubled partitions, not only {SHOWN_MAX} of them")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--all", action="store_true", help=f"show all partitions in trouble, not only {SHOWN_MAX}")
     parser.set_defaults(act=run)
     add_cluster_options(parser)
 

@@ -33,11 +33,12 @@ LOOK_S = 0.05
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "Broker 1 listens on --port, the others on those behind it. Started again with the same --data, the cluster "
-        "comes back with all it had. SIGTERM or Ctrl-C ends it; a second one does not wait. ZooKeeper needs Java 17."
+        "Broker 1 listens on --port, the others on the ports after it. Started again with the same --data, the cluster "
+        "comes back with everything it had. SIGTERM or Ctrl-C ends it; a second one ends it without waiting. ZooKeeper "
+        "needs Java 17."
     )
     parser.add_argument("--brokers", type=positive, default=3, metavar="N", help="how many; default: 3")
-    parser.add_argument("--data", default=DATA, metavar="DIR", help=f"where all data is; default: ./{DATA}")
+    parser.add_argument("--data", default=DATA, metavar="DIR", help=f"the directory of all data; default: ./{DATA}")
     parser.add_argument("--port", type=port, default=PORT, help=f"the first broker's port; default: {PORT}")
     parser.add_argument(
         "--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of all brokers; may be repeated"
@@ -49,7 +50,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     pairs("--set", arguments.set)  # what makes no sense is said before anything starts
     if arguments.brokers > BROKERS_MAX or arguments.port + arguments.brokers > PORT_MAX + 1:
-        raise ConfigError(f"--brokers {arguments.brokers} from --port {arguments.port} on are too many for a machine")
+        raise ConfigError(
+            f"--brokers {arguments.brokers} from --port {arguments.port} on are too many; "
+            f"there can be {BROKERS_MAX}, and ports end at {PORT_MAX}"
+        )
     start_s = time.monotonic()
     ending = threading.Event()
     with _ended_by_signals(ending):

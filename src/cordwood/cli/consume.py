@@ -34,7 +34,7 @@ RESETS = {Where.EARLIEST: "earliest", Where.LATEST: "latest"}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "Without --group it reads as nobody in particular: it joins no group and commits nothing. With it, a TOPIC "
+        "Without --group it joins no group and commits nothing. With --group, a TOPIC "
         "that begins with ^ is a pattern, and -X group.protocol=consumer joins by the newer protocol. Ctrl-C ends it."
     )
     parser.add_argument("topics", metavar="TOPIC", type=topic_name, action=Once, nargs="+")
@@ -53,16 +53,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"{HELP}; default: earliest. A partition that ends before an offset is read from its end on, one that "
         "begins after it from its first record. With --group: earliest or latest, where nothing is committed",
     )
-    parser.add_argument("--partition", type=whole_number, help="only this one; default: all")
+    parser.add_argument("--partition", type=whole_number, help="only this partition; default: all")
     parser.add_argument("--max", type=positive, metavar="N", help="end after N records")
-    parser.add_argument("--until-end", action="store_true", help="end when all that is there has been printed")
+    parser.add_argument("--until-end", action="store_true", help="end when everything that is there has been printed")
     parser.add_argument(
         "--with",
         dest="columns",
         metavar="COLUMNS",
         type=_columns,
         default=(),
-        help=f"columns before the value, parted by tabs; a list of {', '.join(COLUMNS)}",
+        help=f"columns to print before the value, separated by tabs; a list of {', '.join(COLUMNS)}",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object for each record, with all columns")
     add_cluster_options(parser)
@@ -80,7 +80,7 @@ def _columns(text: str) -> tuple[str, ...]:
     for column in columns:
         if column not in COLUMNS:
             raise argparse.ArgumentTypeError(
-                f"{column or 'an empty text'} is no column; there are {', '.join(COLUMNS)}"
+                f"{column or 'an empty text'} is not a column; there are {', '.join(COLUMNS)}"
             )
     return columns
 
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _alone(cluster: Cluster, arguments: argparse.Namespace) -> Consumer:
     for topic in arguments.topics:
         if topic.startswith("^"):
-            raise ConfigError(f"{topic} is a pattern, and patterns go with --group")
+            raise ConfigError(f"{topic} is a pattern, and patterns need --group")
     return cluster.consumer(on_error=_report, auto_offset_reset="error", **_fetching(arguments))
 
 
@@ -115,8 +115,8 @@ def _member(cluster: Cluster, arguments: argparse.Namespace) -> Consumer:
         raise ConfigError("--partition does not go with --group: the group says who reads which")
     if arguments.start.where not in RESETS:
         raise ConfigError(
-            "with --group, --from is earliest or latest, for partitions where nothing is committed; "
-            "`cordwood groups reset-offsets` moves what is"
+            "with --group, --from is earliest or latest, for partitions without a committed offset; "
+            "to move committed offsets, use `cordwood groups reset-offsets`"
         )
     return cluster.member(
         arguments.group,
@@ -179,7 +179,7 @@ def _begin(consumer: Consumer, arguments: argparse.Namespace) -> None:
         consumer.subscribe(arguments.topics)
     except KafkaException:  # it has looked at nothing but the patterns yet
         patterns = " or ".join(topic for topic in arguments.topics if topic.startswith("^"))
-        raise ClientError(f"{patterns} is no pattern that librdkafka understands") from None
+        raise ClientError(f"{patterns} is not a pattern that librdkafka understands") from None
 
 
 def _report(error: KafkaError) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cordwood.client.connect import ClientError, Cluster
+from cordwood.errors import ConfigError
 
 from .demo_orders import make_orders, show_group
 from .demo_spark import show_job
@@ -25,12 +26,14 @@ REBALANCE_DELAY = "group.initial.rebalance.delay.ms=300"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--orders", type=positive, default=100_000, help="how many to send; default: 100000")
+    parser.add_argument("--orders", type=positive, default=100_000, help="how many orders to send; default: 100000")
     parser.add_argument("--no-spark", action="store_true", help="only the broker, the producer and the consumers")
-    parser.add_argument("--plot", metavar="FILE", help="also draw how the job went, as a PNG")
+    parser.add_argument("--plot", metavar="FILE", help="also draw the progress of the job on Spark, as a PNG")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.plot is not None and arguments.no_spark:
+        raise ConfigError("--plot draws the job on Spark; leave out --no-spark")
     with tempfile.TemporaryDirectory(prefix="cordwood-demo-") as directory, _broker(f"{directory}/logs") as address:
         cluster = Cluster(address)
         orders = make_orders(arguments.orders, time.time_ns() // 1_000_000)
@@ -61,5 +64,6 @@ def _broker(directory: str) -> Iterator[str]:
             yield ready[1]
         finally:
             process.terminate()
+            process.wait()  # the with statement waits but a moment after Ctrl-C, and the files go next
     if process.returncode != 0:
         raise ClientError(f"the broker ended with status {process.returncode}")

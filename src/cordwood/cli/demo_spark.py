@@ -116,6 +116,7 @@ def _run(job: Job) -> Status:
             status = _follow(process, job, started_s)
         finally:
             process.terminate()
+            process.wait()  # the with statement waits but a moment after Ctrl-C, and the files go next
     if process.returncode != 0 and status.session != journal.COMPLETED:
         raise ClientError(f"the job on Spark failed: {reason(log.read_text('utf-8', 'replace'))}")
     return status

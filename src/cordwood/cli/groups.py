@@ -27,18 +27,28 @@ from .table import print_table
 def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    listing = actions.add_parser("list", help="list groups", description="List the groups with type and state.")
+    listing = actions.add_parser("list", help="list groups", description="List groups with their type and state.")
     listing.add_argument(
-        "--state", dest="states", action="append", choices=list(STATES.values()), help="only these; may be repeated"
+        "--state",
+        dest="states",
+        action="append",
+        choices=list(STATES.values()),
+        help="only groups in this state; may be repeated",
     )
     listing.add_argument(
-        "--type", dest="types", action="append", choices=list(TYPES.values()), help="only these; may be repeated"
+        "--type",
+        dest="types",
+        action="append",
+        choices=list(TYPES.values()),
+        help="only groups of this type; may be repeated",
     )
     listing.add_argument("--json", action="store_true", help="one JSON object for each group")
     listing.set_defaults(act=_list)
 
     describe = actions.add_parser(
-        "describe", help="show members, offsets and lag", description="Show groups: who has what, and how far it is."
+        "describe",
+        help="show members, offsets and lag",
+        description="Show groups: which member reads what, and how far it is behind.",
     )
     groups_describe.configure(describe)
 
@@ -51,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     groups_reset.configure(reset)
 
     delete = actions.add_parser(
-        "delete", help="delete groups with their offsets", description="Delete groups with all they have committed."
+        "delete", help="delete groups with their offsets", description="Delete groups with all their committed offsets."
     )
     delete.add_argument("groups", metavar="GROUP", type=group_name, action=Once, nargs="+")
     delete.set_defaults(act=_delete)

@@ -65,16 +65,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="a topic, or some of its partitions; may be repeated",
     )
-    which.add_argument("--all-topics", action="store_true", help="every partition that the group has committed")
+    which.add_argument(
+        "--all-topics", action="store_true", help="every partition for which the group has a committed offset"
+    )
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--to", dest="target", metavar="WHERE", type=_position, help=HELP)
     where.add_argument(
-        "--by-duration", dest="target", metavar="DURATION", type=_ago, help=f"so long before now: {DURATION_HELP}"
+        "--by-duration", dest="target", metavar="DURATION", type=_ago, help=f"to this long before now: {DURATION_HELP}"
     )
     where.add_argument(
-        "--shift", dest="target", metavar="N", type=_shift, help="N records on, or back (-N), from what is committed"
+        "--shift",
+        dest="target",
+        metavar="N",
+        type=_shift,
+        help="N records forward, or back (-N), from the committed offset",
     )
-    parser.add_argument("--execute", action="store_true", help="do it; without this, only show it")
+    parser.add_argument("--execute", action="store_true", help="do it; without this, only show what would change")
     parser.set_defaults(act=reset)
 
 

@@ -18,13 +18,13 @@ from cordwood.errors import CordwoodError
 
 COMMANDS = {
     "serve": "run a broker",
-    "cluster": "run several brokers on this machine, and see how a cluster is",
+    "cluster": "run several brokers on this machine, or show the state of a cluster",
     "zookeeper": "run the ZooKeeper that a cluster shares",
     "topics": "create, list, describe, move and delete topics",
     "groups": "list, describe, reset and delete consumer groups",
     "produce": "send lines of standard input to a topic",
     "consume": "print a topic's records",
-    "pipeline": "write, run, watch and look at a pipeline on Spark",
+    "pipeline": "write, run, watch and inspect a pipeline on Spark",
     "demo": "see it work: a broker, a group of two consumers, and a pipeline on Spark",
 }
 
@@ -64,9 +64,9 @@ def parser_for(command: str | None) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="cordwood",
         description="Stacked logs, ready for Spark: a commit log that speaks Apache Kafka's protocol.",
-        epilog="`cordwood COMMAND -h` says more about each.",
+        epilog="`cordwood COMMAND -h` says more about a command.",
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, purpose in COMMANDS.items():
         subparser = commands.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
@@ -90,6 +90,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output has gone
         _drop_output()
         return PIPE_CLOSED
+    except PermissionError as error:
+        if error.filename is None:
+            raise
+        print(f"cordwood: {error.filename} can not be used: {error.strerror}", file=sys.stderr)
+        return FAILED
     except OSError as error:
         if error.errno not in FULL:
             raise

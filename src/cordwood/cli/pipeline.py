@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     init = actions.add_parser(
         "init",
         help="write a small example to start from",
-        description="Write a small pipeline that works: topics and tables, SQL and Python, with comments.",
+        description="Write a small example pipeline that works: topics and tables, SQL and Python, with comments.",
     )
     init.set_defaults(act=_init)
 
@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--interval-ms",
         type=positive,
         default=1000,
-        help="how often to look whether there is something new; default: 1000",
+        help="how often to check for something new; default: 1000",
     )
     watch.set_defaults(act=_run, watch=True, refresh=False)
 
@@ -82,7 +82,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for action in (run, watch):
         action.add_argument("--master", default="local[*]", help="Spark's master; default: local[*], this machine")
     run.add_argument(
-        "--full-refresh", dest="refresh", action="store_true", help="empty the tables and do all of it again"
+        "--full-refresh", dest="refresh", action="store_true", help="empty the tables and process everything again"
     )
 
 

@@ -16,12 +16,12 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = "Equal keys go to the same partition, and to the same one as with Java's client."
+    parser.epilog = "Equal keys go to the same partition, which is the same one as with Kafka's Java client."
     parser.add_argument("topic", metavar="TOPIC", type=topic_name)
     parser.add_argument(
-        "--key-separator", metavar="TEXT", type=_separator, help="a line is key, TEXT, value; default: no keys"
+        "--key-separator", metavar="TEXT", type=_separator, help="lines are key, TEXT, value; default: no keys"
     )
-    parser.add_argument("--partition", type=whole_number, help="send everything to this one")
+    parser.add_argument("--partition", type=whole_number, help="send everything to this partition")
     parser.add_argument(
         "--header",
         dest="headers",
@@ -35,10 +35,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--null",
         metavar="TEXT",
         type=os.fsencode,
-        help="a value of TEXT is sent as null: in a compacted topic, a deletion",
+        help="send a value that is TEXT as null, which deletes the key in a compacted topic",
     )
     parser.add_argument("--compression", choices=CODECS, default="none")
-    parser.add_argument("--acks", choices=("0", "1", "all"), default="all", help="who must have a record; default: all")
+    parser.add_argument(
+        "--acks",
+        choices=("0", "1", "all"),
+        default="all",
+        help="who must have a record before it counts as sent: nobody, the leader, all in sync; default: all",
+    )
     add_cluster_options(parser)
 
 

@@ -20,17 +20,21 @@ PORT = 9092
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "Settings have Kafka's names: docs/configuration.md lists them. The command line is stronger than the file; "
-        "--host or --port takes the place of its listeners. Without --host, and without listeners in the file, only "
+        "Settings have Kafka's names: docs/configuration.md lists them. The command line overrides the file; --host "
+        "or --port replaces its listeners. Without --host, and without listeners in the file, only "
         "this machine can connect; --host 0.0.0.0 lets everybody in, and so does listeners=PLAINTEXT://:9092. SIGTERM "
         "or Ctrl-C ends it."
     )
-    parser.add_argument("--data", metavar="DIR", help="where the logs are; default: log.dirs, or ./cordwood-data")
+    parser.add_argument(
+        "--data", metavar="DIR", help="the directory of the logs; default: log.dirs, or ./cordwood-data"
+    )
     parser.add_argument("--host", help=f"the address to listen on; default: {HOST}")
     parser.add_argument("--port", type=port_or_any, help=f"the port to listen on, 0 for any; default: {PORT}")
     parser.add_argument("--node-id", type=whole_number, help="this broker's number; default: node.id, or 1")
     parser.add_argument(
-        "--zookeeper", metavar="HOST:PORT,…/CHROOT", help="be one of the cluster that is kept there, not on its own"
+        "--zookeeper",
+        metavar="HOST:PORT,…/CHROOT",
+        help="join the cluster whose metadata is there, instead of running alone",
     )
     parser.add_argument("--config", metavar="FILE", help="a properties file, such as Kafka's server.properties")
     parser.add_argument(

@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--replication-factor",
         type=partial(whole_number, least=1, most=REPLICAS_MAX),
         default=-1,
-        help="copies; default: the broker's",
+        help="copies of each partition; default: the broker's default.replication.factor",
     )
     create.add_argument(
         "--config",
@@ -66,12 +66,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a topic setting, such as retention.ms=3600000",
     )
-    create.add_argument("--if-not-exists", action="store_true", help="be content if a topic is there already")
+    create.add_argument("--if-not-exists", action="store_true", help="accept that a topic exists already")
     create.set_defaults(act=_create)
 
     listing = actions.add_parser("list", help="list topics", description="List the topics' names.")
-    listing.add_argument("-l", "--long", action="store_true", help="with partitions and replicas")
-    listing.add_argument("--internal", action="store_true", help="with those that the cluster keeps for itself")
+    listing.add_argument("-l", "--long", action="store_true", help="also show how many partitions and replicas")
+    listing.add_argument("--internal", action="store_true", help="also list the cluster's internal topics")
     listing.set_defaults(act=_list)
 
     describe = actions.add_parser("describe", help="show topics in detail", description="Show topics in detail.")
@@ -81,11 +81,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=topic_name,
         action=Once,
         nargs="*",
-        help="default: all but those that the cluster keeps for itself",
+        help="default: all except internal topics",
     )
     describe.set_defaults(act=_describe)
 
-    delete = actions.add_parser("delete", help="delete topics with all they hold", description="Delete topics.")
+    delete = actions.add_parser(
+        "delete", help="delete topics with all their records", description="Delete topics with all their records."
+    )
     delete.add_argument("topics", metavar="TOPIC", type=topic_name, action=Once, nargs="+")
     delete.set_defaults(act=_delete)
 
@@ -139,7 +141,7 @@ def _create(admin: AdminClient, arguments: argparse.Namespace) -> int:
             print(f"created {name}")
         elif not (is_there and arguments.if_not_exists):
             failed = True
-            exists = "exists already; --if-not-exists makes that no error"
+            exists = "exists already; add --if-not-exists to accept that"
             print(f"cordwood: {name} {exists if is_there else f'was not created: {outcome.text}'}", file=sys.stderr)
     return 1 if failed else 0
 

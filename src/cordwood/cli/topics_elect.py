@@ -25,7 +25,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("topics", metavar="TOPIC", type=topic_name, action=Once, nargs="*", help="default: all topics")
     parser.add_argument(
-        "--unclean", action="store_true", help="let any replica lead where no other way is left; may lose records"
+        "--unclean",
+        action="store_true",
+        help="let any replica lead where none that is in sync is left; may lose records",
     )
     parser.set_defaults(act=run)
     add_cluster_options(parser)

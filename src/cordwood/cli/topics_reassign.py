@@ -31,18 +31,20 @@ LINE = "\r\x1b[K"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "Replicas are spread over racks, and stay where they may. A move goes on when this command is interrupted; "
-        "--status shows it, and takes the throttle away when all is done."
+        "Replicas are spread over racks, and stay where they are if they can. A move continues when this command is "
+        "interrupted; --status shows it, and removes the throttle when everything is done."
     )
     parser.add_argument("topic", metavar="TOPIC", type=topic_name)
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--to", metavar="BROKERS", type=numbers, help="the brokers that shall have it, such as 1,2,3")
-    what.add_argument("--cancel", action="store_true", help="stop what is being moved, and stay where it was")
-    what.add_argument("--status", action="store_true", help="say what is being moved, and how far it is")
-    parser.add_argument("--partitions", metavar="NUMBERS", type=numbers, help="some of them, such as 0,1; default: all")
-    parser.add_argument("--replication-factor", type=positive, help="copies of each; default: as many as it has")
-    parser.add_argument("--throttle", metavar="BYTES", type=positive, help="move no more than this in a second")
-    parser.add_argument("--no-wait", action="store_true", help="begin, and do not wait for the end")
+    what.add_argument("--to", metavar="BROKERS", type=numbers, help="the brokers to move it to, such as 1,2,3")
+    what.add_argument("--cancel", action="store_true", help="stop moving, and leave everything where it was")
+    what.add_argument("--status", action="store_true", help="show what is being moved, and its progress")
+    parser.add_argument(
+        "--partitions", metavar="NUMBERS", type=numbers, help="some partitions, such as 0,1; default: all"
+    )
+    parser.add_argument("--replication-factor", type=positive, help="copies of each partition; default: as many as now")
+    parser.add_argument("--throttle", metavar="BYTES", type=positive, help="move at most this many bytes per second")
+    parser.add_argument("--no-wait", action="store_true", help="start the move, and do not wait for its end")
     parser.set_defaults(act=run)
     add_cluster_options(parser)
 
@@ -50,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def numbers(text: str) -> list[int]:
     """For argparse: whole numbers with commas between them, none of them twice."""
     if not re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})*", text):
-        raise argparse.ArgumentTypeError(f"{text} is no list of numbers; write it as 1,2,3")
+        raise argparse.ArgumentTypeError(f"{text} is not a list of numbers; write it as 1,2,3")
     found = [int(number) for number in text.split(",")]
     if len(set(found)) < len(found):
         raise argparse.ArgumentTypeError(f"{text} has a number twice")

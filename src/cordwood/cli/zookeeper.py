@@ -20,15 +20,13 @@ WATCH_S = 0.5
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "It needs Java 17 or newer, and PySpark, whose wheel has ZooKeeper in it. Any other ZooKeeper from 3.6 on will "
+        "It needs Java 17 or newer, and PySpark, whose wheel contains ZooKeeper. Any other ZooKeeper from 3.6 on will "
         "do as well. Without --host only this machine can connect. SIGTERM or Ctrl-C ends it."
     )
     parser.add_argument("--port", type=port_or_any, default=PORT, help=f"the port, 0 for any; default: {PORT}")
     parser.add_argument("--host", default=HOST, help=f"the address to listen on; default: {HOST}")
-    parser.add_argument("--data", metavar="DIR", default=DATA, help=f"where its data is; default: ./{DATA}")
-    parser.add_argument(
-        "--ensemble", metavar="N", type=positive, default=1, help="as many servers, on ports one after the other"
-    )
+    parser.add_argument("--data", metavar="DIR", default=DATA, help=f"the directory of its data; default: ./{DATA}")
+    parser.add_argument("--ensemble", metavar="N", type=positive, default=1, help="run N servers, on consecutive ports")
 
 
 def run(arguments: argparse.Namespace) -> int:

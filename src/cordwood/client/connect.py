@@ -108,7 +108,9 @@ def _refusal(address: str) -> str | None:
     """Why a connection to host:port fails, in a few words."""
     host, _, port = address.rpartition(":")
     if not host or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
-        raise ClientError(f"{address or 'an empty text'} is no address; write it as host:port, such as 127.0.0.1:9092")
+        raise ClientError(
+            f"{address or 'an empty text'} is not an address; write it as host:port, such as 127.0.0.1:9092"
+        )
     try:
         socket.create_connection((host.strip("[]"), int(port)), KNOCK_TIMEOUT_S).close()
     except (socket.gaierror, UnicodeError):  # a name that can not even be asked for
@@ -130,6 +132,7 @@ def sentence(error: KafkaError) -> str:
         KafkaError._TRANSPORT: "the broker hung up; is it a Kafka broker, and does it want TLS or a password?",
         KafkaError._TIMED_OUT: "the broker took too long to answer",
         KafkaError.TOPIC_EXCEPTION: "a topic's name is 1 to 249 letters, digits, dots, dashes and underscores",
+        KafkaError.INVALID_RECORD: "the topic does not take such a record; in a compacted topic each needs a key",
         KafkaError._MSG_TIMED_OUT: "the broker took too long to take a record",
     }
     return texts.get(error.code()) or error.str()

@@ -141,7 +141,7 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
         host, _, port = address.rpartition("://")[2].rpartition(":")
         if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
             raise ConfigError(
-                f"bootstrap.servers: {address} is no address; write it as host:port, such as 127.0.0.1:9092"
+                f"bootstrap.servers: {address} is not an address; write it as host:port, such as 127.0.0.1:9092"
             )
         found.append((host.strip("[]"), int(port)))
     if not found:

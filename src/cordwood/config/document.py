@@ -14,10 +14,10 @@ Kafka's names, kinds, defaults and ranges; where there is a difference, the line
 `python -m cordwood.config` from the declarations in `src/cordwood/config/`.
 
 A broker takes its settings from a properties file (`cordwood serve --config server.properties`) and from its command
-line (`--set log.retention.hours=24`), which is stronger. A file written for Apache Kafka loads: settings without a
-meaning here are named in a warning, and a name that nobody knows is refused with the nearest known one. Settings
+line (`--set log.retention.hours=24`), which overrides the file. A file written for Apache Kafka loads: settings without
+a meaning here are named in a warning, and an unknown name is refused and the nearest known one suggested. Settings
 whose scope is *per-broker* or *cluster-wide* can be altered while the broker runs, with any Kafka tool. *Later* marks
-what is checked and kept, and comes into effect with the feature it belongs to.
+settings that are checked and kept, but take effect only with the feature they belong to.
 """
 
 

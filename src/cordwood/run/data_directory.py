@@ -61,14 +61,21 @@ class Identity:
 
     @classmethod
     def parse(cls, properties: Mapping[str, str]) -> "Identity":
-        version = properties.get("version")
-        if version not in ("0", "1"):
-            raise ConfigError(f"{IDENTITY} has version {version}; this broker reads versions 0 and 1")
         try:
-            node = properties.get("node.id") or properties["broker.id"]
+            version = properties["version"]
+            if version not in ("0", "1"):
+                raise ConfigError(
+                    f"{IDENTITY} has version {version}, and this broker knows 0 and 1; "
+                    "use a newer one, or another --data"
+                )
+            node = properties.get("broker.id") or properties["node.id"]
             return cls(properties["cluster.id"], int(node), parse_uuid(properties["directory.id"]))
-        except (KeyError, ValueError) as error:
-            raise ConfigError(f"{IDENTITY} is damaged: {error}; restore it, or start with an empty --data") from None
+        except KeyError as missing:
+            raise ConfigError(
+                f"{IDENTITY} has no {missing.args[0]}; restore it, or start with another --data"
+            ) from None
+        except ValueError as error:
+            raise ConfigError(f"{IDENTITY} is damaged: {error}; restore it, or start with another --data") from None
 
     def check(self, *, cluster_id: str, node_id: int) -> None:
         """Refuse to run on a directory that belongs to somebody else."""

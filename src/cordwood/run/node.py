@@ -48,8 +48,12 @@ class Node:
         directory = self._config.data_directory()
         try:
             os.makedirs(directory, exist_ok=True)
+        except FileExistsError:
+            raise ConfigError(f"the data directory {directory} is a file; choose another --data") from None
         except OSError as error:
-            raise ConfigError(f"the data directory {directory} can not be made: {error.strerror}") from None
+            raise ConfigError(
+                f"the data directory {directory} can not be made: {error.strerror}; choose another --data"
+            ) from None
         self._lock = DirectoryLock(directory)
         try:
             self._open(directory)

@@ -41,7 +41,10 @@ class SqliteStore:
         self._database.execute("PRAGMA synchronous=FULL")
         (version,) = self._database.execute("PRAGMA user_version").fetchone()
         if version not in (0, FORMAT):
-            raise StorageError(f"{path} has format version {version}, this broker knows {FORMAT}: use a newer one")
+            raise StorageError(
+                f"{path} has format version {version}, and this broker knows {FORMAT}; "
+                "use a newer one, or another --data"
+            )
         self._database.execute(_SCHEMA)
         self._database.execute(f"PRAGMA user_version = {FORMAT}")
 

@@ -31,7 +31,7 @@ class StoreEvents:
         try:
             self.store = _connect(config, self, logger)
         except StorageError as error:
-            raise ConfigError(f"{error}; start one with 'cordwood zookeeper', or correct --zookeeper") from None
+            raise ConfigError(f"{error}; start one with `cordwood zookeeper`, or correct --zookeeper") from None
 
     def begin(self, driver: "Driver") -> None:
         """From now on *driver* is told of everything."""

@@ -20,9 +20,9 @@ class Address(NamedTuple):
         hosts, _, path = connect.strip().partition("/")
         names = path.rstrip("/").split("/") if path.strip("/") else []
         if not all(host.strip() for host in hosts.split(",")) or any(name in ("", ".", "..") for name in names):
-            raise ConfigError(f"{connect!r} is no address of ZooKeeper; write host:port,host:port/path")
+            raise ConfigError(f"{connect!r} is not an address of ZooKeeper; write host:port,host:port/path")
         for host in hosts.split(","):
             _, colon, port = host.strip().rpartition(":")
             if colon and not host.strip().endswith("]") and not (port.isdecimal() and 0 < int(port) < 65536):
-                raise ConfigError(f"{host.strip()!r} is no address of ZooKeeper; write host:port,host:port/path")
+                raise ConfigError(f"{host.strip()!r} is not an address of ZooKeeper; write host:port,host:port/path")
         return cls(hosts, "".join(f"/{name}" for name in names))

@@ -55,6 +55,8 @@ PLANS_MAX: Final = 10
 AGAIN_S: Final = 0.25
 IDLE_S_MAX: Final = 60.0
 FIRST_POLL_S: Final = 0.02
+FIRST_TOLD_S: Final = 1.0
+"""A first connection that takes longer than this is worth a line."""
 SENSITIVE: Final = ("/config/users", "/config/brokers", "/delegation_token", FEED)
 """What nobody but the brokers may read, as in Kafka: there are passwords in it. The feed has copies of them."""
 
@@ -83,7 +85,7 @@ class ZooKeeperStore:
         """
         Raises:
             ConfigError: *connect* is no address.
-            StorageError: ZooKeeper was not reached in time.
+            StorageError: ZooKeeper did not answer in time.
         """
         self._address = Address.parse(connect)
         self._connect = connect
@@ -123,14 +125,19 @@ class ZooKeeperStore:
             raise
 
     def _await_first_connection(self, connection_timeout_ms: int) -> None:
-        deadline_s = time.monotonic() + connection_timeout_ms / 1000
+        start_s = time.monotonic()
+        deadline_s = start_s + connection_timeout_ms / 1000
+        is_told = False
         while True:
             try:
                 self._ask(self._prepare)
                 return
             except StoreAway as error:  # servers that elect their leader let one in, and out again
                 if time.monotonic() >= deadline_s:
-                    raise StorageError(f"ZooKeeper at {self._connect} was not reached in time; is it there?") from error
+                    raise StorageError(f"ZooKeeper at {self._connect} did not answer in time") from error
+                if not is_told and time.monotonic() >= start_s + FIRST_TOLD_S:
+                    self._logger.info("ZooKeeper at %s does not answer yet; waiting for it", self._connect)
+                    is_told = True
                 self._closing.wait(FIRST_POLL_S)
 
     # ------------------------------------------------------------------ what others call, from their threads

@@ -147,5 +147,5 @@ def _unsupported(pattern: str, at: int) -> ConfigError:
     """What begins here is not the same in both languages, or an error in Java too."""
     length = {"\\": 2, "(": 4, "{": 1}.get(pattern[at], 1)
     return ConfigError(
-        f"{pattern[at : at + length]!r} at position {at} is no regular expression, or not the same in Java and here"
+        f"{pattern[at : at + length]!r} at position {at} is not a regular expression, or not the same in Java and here"
     )

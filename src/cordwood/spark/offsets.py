@@ -83,8 +83,8 @@ def parse_offsets(option: str, text: str) -> Offsets:
     for (topic, partition), offset in found.items():
         if offset < EARLIEST:
             raise ConfigError(
-                f"option {option}: {offset} for {topic}-{partition} is no offset; -1 stands for the latest, -2 for the "
-                "earliest"
+                f"option {option}: {offset} for {topic}-{partition} is not an offset; "
+                "-1 stands for the latest, -2 for the earliest"
             )
     return found
 
@@ -95,7 +95,7 @@ def parse_times(option: str, text: str) -> Offsets:
     for (topic, partition), time_ms in found.items():
         if time_ms < 0:
             raise ConfigError(
-                f"option {option}: {time_ms} for {topic}-{partition} is no time; write ms since 1970, as in {_TIMES}"
+                f"option {option}: {time_ms} for {topic}-{partition} is not a time; write ms since 1970, as in {_TIMES}"
             )
     return found
 

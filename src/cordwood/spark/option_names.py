@@ -52,13 +52,17 @@ SOURCE: Final = (
     Option("endingTimestamp", Use.BATCH, "end before the first records not older than this time in ms"),
     Option("endingOffsetsByTimestamp", Use.BATCH, 'the same for each partition: {"orders":{"0":1700000000000}}'),
     Option("endingOffsets", Use.BATCH, 'latest, or {"orders":{"0":50,"1":-1}}; the offset itself is not read'),
-    Option("failOnDataLoss", Use.READ, "true: stop when records were deleted unread; false: say so and go on"),
+    Option("failOnDataLoss", Use.READ, "true: stop when records were deleted unread; false: warn and go on"),
     Option("includeHeaders", Use.ALL, "true: a column with the records' headers; without effect in writing"),
-    Option("minPartitions", Use.READ, "at least about so many tasks"),
-    Option("maxRecordsPerPartition", Use.READ, "at most so many offsets for a task"),
-    Option("maxOffsetsPerTrigger", Use.READ, "at most so many offsets in a micro-batch; without effect in a batch"),
-    Option("minOffsetsPerTrigger", Use.READ, "wait until there are so many offsets; without effect in a batch"),
-    Option("maxTriggerDelay", Use.READ, "but no longer than this, such as 15m; without effect in a batch"),
+    Option("minPartitions", Use.READ, "split the offsets into at least about this many tasks"),
+    Option("maxRecordsPerPartition", Use.READ, "at most this many offsets in a task"),
+    Option("maxOffsetsPerTrigger", Use.READ, "at most this many offsets in a micro-batch; without effect in a batch"),
+    Option(
+        "minOffsetsPerTrigger",
+        Use.READ,
+        "start a micro-batch when there are this many offsets; without effect in a batch",
+    ),
+    Option("maxTriggerDelay", Use.READ, "wait no longer than this for them, such as 15m; without effect in a batch"),
     Option("fetchOffset.numRetries", Use.READ, "how often to ask for offsets that can not be right"),
     Option("fetchOffset.retryIntervalMs", Use.READ, "how long to wait before asking again"),
     Option("kafkaConsumer.pollTimeoutMs", Use.READ, "how long a task waits for a broker that does not answer"),
@@ -66,15 +70,19 @@ SOURCE: Final = (
     Option("groupIdPrefix", Use.READ, "without effect: reading needs no group; see group"),
     Option("group", Use.READ, "the consumer group that shows how far the query is, for every Kafka tool to see"),
     Option("columns", Use.READ, "the columns to read, with commas between them; the others are not decoded"),
-    Option("pushFilters", Use.READ, "true: Spark's filters spare reading, if it is set to hand them down; see README"),
+    Option(
+        "pushFilters", Use.READ, "true: what Spark's filters exclude is not read, if Spark hands them down; see README"
+    ),
     Option("direct", Use.READ, "auto: read the broker's segment files where a task can see them; never"),
 )
 VALUES: Final = tuple(Option(name, Use.READ, text) for name, text in VALUE_OPTIONS.items())
-ANY: Final = (Option("optionsFile", Use.ALL, "a file with more options, as JSON, for what nobody else may see"),)
+ANY: Final = (
+    Option("optionsFile", Use.ALL, "a JSON file with more options, such as passwords, that must not stand in a query"),
+)
 SINK: Final = (
     Option("topic", Use.WRITE, "the topic to write to; without it, the column topic says so for each row"),
-    Option("checkpointLocation", Use.WRITE, "Spark's own: where a stream keeps how far it is"),
-    Option("queryName", Use.WRITE, "Spark's own: what a stream is called"),
+    Option("checkpointLocation", Use.WRITE, "Spark's own: where a stream keeps its progress"),
+    Option("queryName", Use.WRITE, "Spark's own: the stream's name"),
 )
 OPTIONS: Final = (*SOURCE, *VALUES, *ANY, *SINK)
 

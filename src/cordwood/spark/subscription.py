@@ -105,7 +105,7 @@ def _pattern(option: str, text: str) -> str:
     except ConfigError as error:
         raise ConfigError(f"option {option} is {text!r}: {error}") from None
     except (re.error, OverflowError, RecursionError) as error:
-        raise ConfigError(f"option {option} is {text!r}, which is no regular expression: {error}") from None
+        raise ConfigError(f"option {option} is {text!r}, which is not a regular expression: {error}") from None
     return pattern
 
 

@@ -159,7 +159,7 @@ def _wanted(client: RawClient, pattern: str | None) -> list[str]:
     try:
         matches = re.compile(pattern or ".*").fullmatch
     except re.error as reason:
-        raise ConfigError(f"topics is {pattern!r}, which is no regular expression: {reason}") from None
+        raise ConfigError(f"topics is {pattern!r}, which is not a regular expression: {reason}") from None
     return sorted(name for name in client.topics() if name not in INTERNAL and matches(name))
 
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+import os
 import shutil
 import tempfile
 import threading
+import weakref
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self
@@ -24,6 +26,7 @@ class Broker:
 
     Args:
         data: The directory of the logs.
+        host: The address to listen on.
         port: The port to listen on; 0 is any free one.
         node_id: This broker's number.
         settings: Kafka's broker settings, such as ``{"num.partitions": "4"}``. Values may be plain Python ones.
@@ -36,7 +39,7 @@ class Broker:
     def __init__(
         self,
         *,
-        data: str | None = None,
+        data: str | os.PathLike[str] | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
         node_id: int = 1,
@@ -45,8 +48,9 @@ class Broker:
         for name in settings or {}:
             if name in _ARGUMENTS:
                 raise ConfigError(f"{name} is given to Broker() as {_ARGUMENTS[name]}, not among the settings")
-        self._data = data
+        self._data = None if data is None else os.fspath(data)
         self._own_directory: str | None = None
+        self._remove_own: weakref.finalize[[str, int], Self] | None = None
         self._settings = {
             "listeners": f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}",
             # Tests have no crowd of members on its way to a new group, for which a broker otherwise waits a while.
@@ -87,6 +91,8 @@ class Broker:
         assert self._thread is None, "the broker is running already"
         if self._data is None:
             self._own_directory = tempfile.mkdtemp(prefix="cordwood-")
+            # Called at the interpreter's end too, for a broker that nobody has stopped.
+            self._remove_own = weakref.finalize(self, _remove, self._own_directory, os.getpid())
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), name="cordwood-broker", daemon=True)
         self._thread.start()
@@ -112,9 +118,9 @@ class Broker:
         self._thread.join()
         self._thread = None
         self._node = None
-        if self._own_directory is not None:
-            shutil.rmtree(self._own_directory, ignore_errors=True)
-            self._own_directory = None
+        if self._remove_own is not None:
+            self._remove_own()
+        self._own_directory = self._remove_own = None
 
     def _run(self, started: threading.Event) -> None:
         loop = new_event_loop()
@@ -146,6 +152,12 @@ class Broker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def _remove(directory: str, owner: int) -> None:
+    """Remove the files of a broker that process *owner* started: a child that was forked must leave them alone."""
+    if os.getpid() == owner:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _text(value: object) -> str:

@@ -46,6 +46,7 @@ class Engine:
         self._news = News(project.settings(order.bootstrap, client_id="cordwood-pipeline", timeout_ms=10_000))
         self._fingerprint: object = None
         self._failures: list[str] = []
+        self._is_aborted = False
         self.finishing = threading.Event()
 
     def work(self) -> int:
@@ -63,6 +64,7 @@ class Engine:
 
     def abort(self) -> None:
         """End at once, from any thread. What a micro-batch has not finished is done again by the next run."""
+        self._is_aborted = True
         self._say(journal.RUN, journal.STOPPED)
         self._say(journal.SESSION, journal.STOPPED)
         self.close()
@@ -136,8 +138,10 @@ class Engine:
                 self._take(message)
         except Exception as error:  # whatever is in the pipeline's own files, and whatever Spark finds in them
             print(f"the run failed: {error}", flush=True)
-            # A flow's own words are better than what Spark says of the whole.
-            self._say(journal.RUN, journal.FAILED, text=self._failures[0] if self._failures else _reason_of(error))
+            if not self._is_aborted:  # else Spark was taken away from it, which is no failure
+                # A flow's own words are better than what Spark says of the whole.
+                text = self._failures[0] if self._failures else _reason_of(error)
+                self._say(journal.RUN, journal.FAILED, text=text)
             return False
         self._say(journal.RUN, journal.COMPLETED)
         return True

@@ -47,7 +47,7 @@ class Project:
         root = Path(directory).absolute()
         found = [root / name for name in SPEC_NAMES if (root / name).is_file()]
         if not found:
-            what = f"has no {SPEC_NAMES[0]}" if root.is_dir() else "is no directory"
+            what = f"has no {SPEC_NAMES[0]}" if root.is_dir() else "is not a directory"
             raise ConfigError(f"{directory} {what}; `cordwood pipeline init {directory}` makes one with an example")
         if len(found) > 1:
             raise ConfigError(f"{directory} has {' and '.join(SPEC_NAMES)}; keep one of them")
@@ -159,7 +159,7 @@ def _content(spec: Path) -> Mapping[object, object]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{spec} can not be read: {error}") from None
     except yaml.YAMLError as error:
-        raise ConfigError(f"{spec} is no YAML: {' '.join(str(error).split())}") from None
+        raise ConfigError(f"{spec} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict):
         raise ConfigError(f"{spec} has no settings; it needs name, storage and libraries at least")
     return content
@@ -173,5 +173,5 @@ def _configuration(spec: Path, content: Mapping[object, object]) -> dict[str, st
         )
     for name, value in found.items():
         if not isinstance(value, str):
-            raise ConfigError(f"{spec}: {name} is {value!r}, which is no text; put it in quotes")
+            raise ConfigError(f"{spec}: {name} is {value!r}, which is not text; put it in quotes")
     return {str(name): value for name, value in found.items()}
