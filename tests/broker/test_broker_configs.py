@@ -190,6 +190,13 @@ def test_what_has_no_settings_is_refused_everywhere(kind: int, name: str, error:
     assert replace(client, kind, name, ("retention.ms", "1"))[0] == error
 
 
+def test_topics_have_no_default_that_could_be_altered() -> None:
+    client = Harness().connect()
+    assert describe(client, TOPIC, "").error_code == Error.INVALID_TOPIC
+    assert incremental(client, TOPIC, "", ("retention.ms", SET, "1"))[0] == Error.INVALID_REQUEST
+    assert replace(client, TOPIC, "", ("retention.ms", "1"))[0] == Error.INVALID_REQUEST
+
+
 # ---------------------------------------------------------------------- groups
 
 OF_GROUP = 8
