@@ -286,6 +286,14 @@ def test_a_small_buffer_takes_several_rounds() -> None:
     assert harness.now.wall_ms < START.wall_ms + 2 * BACKOFF_MS, "it does not rest in between"
 
 
+def test_a_load_factor_beyond_all_numbers_uses_the_whole_buffer() -> None:
+    harness = Harness(log_cleaner_io_buffer_load_factor=1.7e308)
+    table(harness)
+    fill(harness, "table")
+    harness.advance(BACKOFF_MS)
+    assert harness.partition("table").log.cleaned_to > 0
+
+
 def test_deletions_are_forgotten_after_their_time() -> None:
     harness = Harness()
     table(harness, delete_retention_ms=100_000)

@@ -190,6 +190,13 @@ def test_what_has_no_settings_is_refused_everywhere(kind: int, name: str, error:
     assert replace(client, kind, name, ("retention.ms", "1"))[0] == error
 
 
+def test_topics_have_no_default_that_could_be_altered() -> None:
+    client = Harness().connect()
+    assert describe(client, TOPIC, "").error_code == Error.INVALID_TOPIC
+    assert incremental(client, TOPIC, "", ("retention.ms", SET, "1"))[0] == Error.INVALID_REQUEST
+    assert replace(client, TOPIC, "", ("retention.ms", "1"))[0] == Error.INVALID_REQUEST
+
+
 # ---------------------------------------------------------------------- groups
 
 OF_GROUP = 8
@@ -214,9 +221,31 @@ def test_a_groups_settings_outlive_a_restart_and_are_listed() -> None:
     harness.start()
     client = harness.connect()
     assert entry(client, GROUP, "a/b ü", "consumer.heartbeat.interval.ms").value == "7000"
+    assert listed_groups(client) == ["a/b ü"]
+
+
+def test_a_group_without_settings_of_its_own_is_not_listed() -> None:
+    harness = Harness()
+    client = harness.connect()
+    key, text = "consumer.heartbeat.interval.ms", "7000"
+    for name in ("by itself", "with all"):
+        assert incremental(client, GROUP, name, (key, SET, text))[0] == Error.NONE
+    assert listed_groups(client) == ["by itself", "with all"]
+    assert incremental(client, GROUP, "by itself", (key, DELETE, None))[0] == Error.NONE
+    assert replace(client, GROUP, "with all")[0] == Error.NONE
+    assert listed_groups(client) == []
+    assert incremental(client, GROUP, "never had any", (key, DELETE, None))[0] == Error.NONE
+    assert replace(client, GROUP, "never had any")[0] == Error.NONE
+    assert "never had any" not in harness.broker.image.group_configs
+    assert incremental(client, GROUP, "by itself", (key, SET, text))[0] == Error.NONE
+    assert listed_groups(client) == ["by itself"]
+
+
+def listed_groups(client: Client) -> list[str]:
     request = ListConfigResourcesRequest(resource_types=[GROUP])
     response = client.ask(request, 1, ListConfigResourcesResponse)
-    assert [(r.resource_type, r.resource_name) for r in response.config_resources] == [(GROUP, "a/b ü")]
+    assert {found.resource_type for found in response.config_resources} <= {GROUP}
+    return [found.resource_name for found in response.config_resources]
 
 
 @pytest.mark.parametrize(

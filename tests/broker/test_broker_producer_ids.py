@@ -103,6 +103,7 @@ def test_a_producer_that_brings_its_old_id_gets_a_new_one() -> None:
         (InitProducerIdRequest(transactional_id="t"), Error.COORDINATOR_NOT_AVAILABLE),
         (InitProducerIdRequest(producer_id=5, producer_epoch=-1), Error.INVALID_REQUEST),
         (InitProducerIdRequest(producer_id=-1, producer_epoch=5), Error.INVALID_REQUEST),
+        (InitProducerIdRequest(producer_id=-2, producer_epoch=-1), Error.INVALID_REQUEST),
     ],
 )
 def test_other_requests_are_refused(request_: InitProducerIdRequest, error: Error) -> None:

@@ -293,6 +293,7 @@ def test_producers_are_described() -> None:
     wanted = [
         DescribeProducersRequestTopic(name="t", partition_indexes=[0, 4]),
         DescribeProducersRequestTopic(name="no", partition_indexes=[0]),
+        DescribeProducersRequestTopic(name="a b", partition_indexes=[0]),
     ]
     response = client.ask(DescribeProducersRequest(topics=wanted), 0, DescribeProducersResponse)
     known, unknown = response.topics[0].partitions
@@ -302,3 +303,4 @@ def test_producers_are_described() -> None:
     assert (producer.coordinator_epoch, producer.current_txn_start_offset) == (-1, -1)
     assert unknown.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
     assert response.topics[1].partitions[0].error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert response.topics[2].partitions[0].error_code == Error.INVALID_TOPIC

@@ -109,6 +109,35 @@ class TestTimestamps:
             assert caught.value.error is Error.INVALID_TIMESTAMP
             assert [number for number, _ in caught.value.record_errors] == [1]
 
+    def test_whose_timestamp_is_too_young_is_not_said_where_nobody_looked(self) -> None:
+        """Clients take it that all are at fault where none is named, and none but those that are."""
+        young = START_MS + self.HOUR_MS + 1
+        bench = Bench()
+        for times, numbers in (([young], [0]), ([START_MS, young], [])):
+            batch = batch_of([Record(n, t, None, b"") for n, t in enumerate(times)])
+            with pytest.raises(RecordsRefused) as caught:
+                bench.log.append(batch, leader_epoch=0, now=bench.now)
+            assert caught.value.error is Error.INVALID_TIMESTAMP
+            assert [number for number, _ in caught.value.record_errors] == numbers
+
+    @pytest.mark.parametrize("config", [{"cleanup_policy": ("compact",)}, {"compression_type": "gzip"}])
+    def test_whose_timestamp_is_too_young_is_said_where_records_are_looked_at(self, config: dict[str, object]) -> None:
+        bench = Bench(replace(TINY, **config))  # type: ignore[arg-type]
+        times = [START_MS, START_MS + self.HOUR_MS + 1, START_MS]
+        with pytest.raises(RecordsRefused) as caught:
+            bench.log.append(
+                batch_of([Record(n, t, b"k", b"") for n, t in enumerate(times)]), leader_epoch=0, now=bench.now
+            )
+        assert caught.value.error is Error.INVALID_TIMESTAMP
+        assert [number for number, _ in caught.value.record_errors] == [1]
+
+    def test_a_header_that_is_made_anew_has_its_records_timestamps(self) -> None:
+        bench = Bench(replace(TINY, compression_type="gzip"))
+        batch = batch_of([Record(0, START_MS, None, b""), Record(1, START_MS - 5, None, b"")])
+        header = header_at(batch).replaced(max_timestamp=START_MS + 2 * self.HOUR_MS)
+        bench.log.append(memoryview(seal(bytearray(batch), header)), leader_epoch=0, now=bench.now)
+        assert [header.max_timestamp for header in bench.headers()] == [START_MS]
+
     def test_log_append_time_is_this_brokers(self) -> None:
         bench = Bench(replace(TINY, message_timestamp_type="LogAppendTime"))
         result = bench.append(2, timestamp=5)
@@ -125,10 +154,12 @@ class TestTimestamps:
         assert bench.append(timestamp=2**60).first_offset == 0
 
     def test_a_producer_may_not_claim_log_append_time(self) -> None:
-        batch = memoryview(build([Record(0, 5, None, b"")], log_append_time_ms=7))
-        with refused(Error.INVALID_TIMESTAMP):
-            bench = Bench(replace(TINY, message_timestamp_type="LogAppendTime"))
+        batch = memoryview(build([Record(0, 5, None, b""), Record(1, 5, None, b"")], log_append_time_ms=7))
+        bench = Bench(replace(TINY, message_timestamp_type="LogAppendTime"))
+        with pytest.raises(RecordsRefused) as caught:
             bench.log.append(batch, leader_epoch=0, now=bench.now)
+        assert caught.value.error is Error.INVALID_TIMESTAMP
+        assert caught.value.record_errors == []  # which is all of them
         bench = Bench()
         bench.log.append(batch, leader_epoch=0, now=bench.now)
         (header,) = bench.headers()

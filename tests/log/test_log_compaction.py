@@ -674,6 +674,11 @@ def test_long_keys_take_no_more_room_and_are_told_apart() -> None:
 
 def test_memory_is_counted_in_keys() -> None:
     assert keys_max(16_000, 0.9) == 90
+
+
+@pytest.mark.parametrize(("load_factor", "keys"), [(1.0, 100), (1.7e308, 100), (0.0, 1), (-1.7e308, 1)])
+def test_the_map_is_never_larger_than_its_memory_and_never_empty(load_factor: float, keys: int) -> None:
+    assert keys_max(16_000, load_factor) == keys
     assert keys_max(0, 0.9) == 1
 
 

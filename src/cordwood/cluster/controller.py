@@ -248,10 +248,14 @@ def begin_epochs(image: MetadataImage, node: NodeId) -> list[StoreOp]:
 
 
 def set_config(image: MetadataImage, path: str, config: Mapping[str, str]) -> list[StoreOp]:
-    """Replace all settings of one topic or broker."""
+    """Replace all settings of one topic, broker or group.
+
+    A node without settings stays: made anew it would begin with the same version, and one who still knows the earlier
+    node would undo what came between.
+    """
     if path in image.versions:
         return [Set(path, layout.config_data(config), image.versions[path])]
-    return [Create(path, layout.config_data(config))]
+    return [Create(path, layout.config_data(config))] if config else []
 
 
 def take_producer_ids(image: MetadataImage, node: NodeId) -> tuple[int, list[StoreOp]]:

@@ -48,4 +48,5 @@ def digest(key: bytes) -> bytes:
 
 
 def keys_max(memory_bytes: int, load_factor: float) -> int:
-    return max(1, int(memory_bytes * load_factor) // ENTRY_BYTES)
+    """The factor may be any number: a client can alter it."""
+    return max(1, int(memory_bytes * min(max(load_factor, 0.0), 1.0)) // ENTRY_BYTES)

@@ -79,10 +79,10 @@ class ProduceRules:
         if len(data) > self._bytes_max:
             raise _too_large(len(data), self._bytes_max)
         header = produced_batch(data)
-        if header.max_timestamp - now_ms > self._ahead_max_ms and not self.log_append_time:
-            raise _bad_timestamp([(0, f"Timestamp {header.max_timestamp} is too far ahead of {now_ms}.")])
         if self._looks_inside or (self._target is not None and self._target != header.codec):
             data, header = self._rewritten(data, header, now_ms)
+        if header.max_timestamp - now_ms > self._ahead_max_ms and not self.log_append_time:
+            raise _bad_header(header, f"Timestamp {header.max_timestamp} is too far ahead of {now_ms}.")
         if len(data) > self._segment_bytes:
             text = f"The batch has {len(data)} bytes, more than a segment's {self._segment_bytes}."
             raise Refused(Error.RECORD_LIST_TOO_LARGE, text)
@@ -95,7 +95,7 @@ class ProduceRules:
         if not self.log_append_time:
             attributes, timestamp = header.attributes & ~LOG_APPEND_TIME, header.max_timestamp
         elif header.has_log_append_time:
-            raise _bad_timestamp([(0, "A producer may not set the timestamp type LogAppendTime.")])
+            raise _bad_header(header, "A producer may not set the timestamp type LogAppendTime.")
         else:
             attributes, timestamp = header.attributes | LOG_APPEND_TIME, now_ms
         stamp_timestamp(data, attributes, timestamp)
@@ -142,7 +142,8 @@ class ProduceRules:
             text = "A compacted topic takes no record without key."
             raise RecordsRefused(Error.INVALID_RECORD, text, _errors(keyless, text))
         if untimely:
-            raise _bad_timestamp(_errors(untimely, "The timestamp is out of range."))
+            text = "The timestamp is out of range."
+            raise RecordsRefused(Error.INVALID_TIMESTAMP, text, _errors(untimely, text))
         return largest
 
     def _time_limits(self, now_ms: int) -> tuple[int, int]:
@@ -189,5 +190,6 @@ def _too_large(size: int, limit: int) -> Refused:
     return Refused(Error.MESSAGE_TOO_LARGE, f"The batch has {size} bytes, more than max.message.bytes {limit}.")
 
 
-def _bad_timestamp(errors: list[tuple[int, str]]) -> RecordsRefused:
-    return RecordsRefused(Error.INVALID_TIMESTAMP, errors[0][1], errors)
+def _bad_header(header: BatchHeader, text: str) -> RecordsRefused:
+    """Which records are at fault is known without a look if there is but one; clients take none named for all."""
+    return RecordsRefused(Error.INVALID_TIMESTAMP, text, [(0, text)] if header.record_count == 1 else [])

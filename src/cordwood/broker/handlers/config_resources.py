@@ -49,6 +49,8 @@ def unserved(resource_type: int) -> Refused:
 def config_path(broker: "Broker", resource_type: int, name: str) -> str:
     """Where the altered settings of a topic, a group, this broker or all brokers are kept."""
     if resource_type == TOPIC:
+        if not name:
+            raise Refused(Error.INVALID_REQUEST, "Topics have no settings together; alter those of all brokers.")
         return topic_config_path(find_topic(broker, name).name)
     if resource_type == GROUP:
         return group_config_path(name)

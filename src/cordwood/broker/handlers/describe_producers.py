@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from cordwood.broker.connection import Call
+from cordwood.cluster.topic_names import check_name
 from cordwood.errors import Refused
 from cordwood.ids import TopicName
 from cordwood.wire.messages import (
@@ -31,7 +32,7 @@ def handle(broker: "Broker", call: Call, request: DescribeProducersRequest) -> D
 
 def _answer(broker: "Broker", topic: TopicName, index: int) -> DescribeProducersResponsePartition:
     try:
-        partition = broker.replicas.get(topic, index)
+        partition = broker.replicas.get(check_name(topic), index)
         partition.check_reader()
     except Refused as refusal:
         return DescribeProducersResponsePartition(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from cordwood.broker.connection import Call
 from cordwood.cluster.controller import take_producer_ids
 from cordwood.errors import Error, Refused
+from cordwood.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from cordwood.ports import StoreOp
 from cordwood.wire.messages import InitProducerIdRequest, InitProducerIdResponse
 
@@ -24,7 +25,7 @@ def handle(broker: "Broker", call: Call, request: InitProducerIdRequest) -> Init
     if request.transactional_id is not None:
         error = Error.INVALID_REQUEST if not request.transactional_id else Error.COORDINATOR_NOT_AVAILABLE
         return InitProducerIdResponse(error_code=error, producer_epoch=-1)
-    if (request.producer_id < 0) != (request.producer_epoch < 0):
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         return InitProducerIdResponse(error_code=Error.INVALID_REQUEST, producer_epoch=-1)
 
     def receive(outcome: int | Refused) -> None:

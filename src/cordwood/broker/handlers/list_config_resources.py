@@ -26,7 +26,7 @@ def handle(broker: "Broker", call: Call, request: ListConfigResourcesRequest) ->
         return ListConfigResourcesResponse(error_code=Error.UNSUPPORTED_VERSION)
     names: dict[int, list[str]] = {
         TOPIC: sorted(broker.image.topics),
-        GROUP: sorted(broker.image.group_configs),
+        GROUP: sorted(name for name, config in broker.image.group_configs.items() if config),
         BROKER: [str(node) for node in broker.live_nodes()],
         BROKER_LOGGER: [str(node) for node in broker.live_nodes()],
     }
