@@ -451,7 +451,7 @@ def test_a_short_break_costs_no_session_and_no_change(zookeeper: str, opened: Op
 
 
 def test_who_is_cut_off_knows_it_before_the_others_do(zookeeper: str, opened: Open, proxy: Proxy) -> None:
-    """And is told so in time, unless the machine stood still: then it has known all the same until when it is certain."""
+    """It is told so, and even where the machine stood still it knows until when it is certain."""
 
     def cut_off() -> float:
         """How much later it was told than the others were."""
@@ -657,6 +657,26 @@ def test_a_feed_that_a_person_has_removed_is_made_again(zookeeper: str, opened: 
     two.sees("/a", b"")
     two.multi(Create("/b", b""))
     one.sees("/b", b"")
+
+
+def test_a_feed_that_goes_right_before_a_change_is_made_again(
+    zookeeper: str, opened: Open, raw: KazooClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And by nobody else: the store has no time to be told that it is gone."""
+    one = opened(zookeeper)
+    multi = ZooKeeperClient.multi
+    gone: list[str] = []
+
+    def remove_first(client: ZooKeeperClient, *arguments: Any, **options: Any) -> str:  # noqa: ANN401
+        if not gone:
+            gone.append(FEED)
+            raw.delete(FEED, recursive=True)
+        return multi(client, *arguments, **options)
+
+    monkeypatch.setattr(ZooKeeperClient, "multi", remove_first)
+    one.multi(Create("/a", b""))
+    assert [node.path for node in one.store.load()] == ["/a"]
+    assert gone == [FEED]
 
 
 @pytest.mark.parametrize(
