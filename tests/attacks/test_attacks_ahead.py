@@ -22,7 +22,7 @@ API_VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_ve
 
 
 def create_wide_topic(client: RawClient) -> str:
-    """One whose description is long. One is enough for all tests: each costs seconds when the broker stops and starts."""
+    """Its description is long. All tests share one: each costs seconds when the broker stops and starts."""
     create_topic(client, "wide", partitions=1000)
     return "wide"
 
