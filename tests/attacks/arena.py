@@ -4,10 +4,11 @@ After every attack: the broker runs, its memory has kept within bounds, the hone
 connection it had, and nothing that it ever wrote is lost.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Event, Lock, Thread
 from time import monotonic
+from typing import TypeVar
 
 from cordwood.record.batch import batches
 from cordwood.record.build import records
@@ -26,8 +27,9 @@ from cordwood.wire.messages import (
 )
 from support.batches import FETCH_VERSION, PRODUCE_VERSION, produce, values_batch
 from support.process import BrokerProcess
-from support.raw import RawClient
+from support.raw import ClosedByBroker, RawClient
 
+T = TypeVar("T")
 MIB = 1 << 20
 
 REQUEST_BYTES_MAX = 8 * MIB
@@ -60,8 +62,10 @@ class Bystander:
 
     TOPIC = "bystander"
 
-    def __init__(self, broker: BrokerProcess) -> None:
+    def __init__(self, broker: BrokerProcess, *, idle_s: float) -> None:
         self._broker = broker
+        self._idle_s = idle_s
+        self._spoke_s = monotonic()
         self._client = RawClient(broker.bootstrap)
         self._written: list[bytes | None] = []
         self._lock = Lock()
@@ -88,11 +92,25 @@ class Bystander:
     def _write(self) -> None:
         value = f"record {len(self._written)}".encode()
         start_s, start_cpu_s = monotonic(), self._broker.cpu_s
-        placed = produced(self._client, self.TOPIC, values_batch(value))
+        placed = self._undisturbed(lambda client: produced(client, self.TOPIC, values_batch(value)))
         self.slowest_s = max(self.slowest_s, monotonic() - start_s)
         self.slowest_cpu_s = max(self.slowest_cpu_s, self._broker.cpu_s - start_cpu_s)
         assert (placed.error_code, placed.base_offset) == (0, len(self._written))
         self._written.append(value)
+
+    def _undisturbed(self, talk: Callable[[RawClient], T]) -> T:
+        """What comes of a talk. Only who was silent for as long as the limit may find the connection closed: a client
+        of a machine that stood still."""
+        while True:
+            spoke_s, self._spoke_s = self._spoke_s, monotonic()
+            try:
+                return talk(self._client)
+            except ClosedByBroker:
+                if monotonic() - spoke_s < self._idle_s:
+                    raise
+            self._client.close()
+            self._spoke_s = monotonic()
+            self._client = RawClient(self._broker.bootstrap)
 
     def check(self) -> None:
         """It has met no trouble, and everything that it ever wrote is there."""
@@ -100,7 +118,7 @@ class Bystander:
             if self._failure is not None:
                 raise self._failure
             self._write()
-            assert read_all(self._client, self.TOPIC) == self._written
+            assert self._undisturbed(lambda client: read_all(client, self.TOPIC)) == self._written
 
     @property
     def written(self) -> list[bytes | None]:
@@ -127,7 +145,8 @@ class Arena:
         self._starts += 1
         data = self._data / str(self._starts)
         self.process = BrokerProcess(data, settings=self._settings, wrapper=self._wrapper).start()
-        self.bystander = Bystander(self.process)
+        idle_s = int(str(self._settings["connections.max.idle.ms"])) / 1000
+        self.bystander = Bystander(self.process, idle_s=idle_s)
         self.bystander.check()
         self.rss_bytes = self._begin_rss_bytes = self.process.rss_bytes
 

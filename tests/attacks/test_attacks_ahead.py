@@ -21,11 +21,16 @@ from support.waiting import eventually
 API_VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
 
 
-def test_a_reader_that_is_slow_gets_everything(broker: BrokerProcess, topic: str) -> None:
+def create_wide_topic(client: RawClient) -> str:
+    """Its description is long. All tests share one: each costs seconds when the broker stops and starts."""
+    create_topic(client, "wide", partitions=1000)
+    return "wide"
+
+
+def test_a_reader_that_is_slow_gets_everything(broker: BrokerProcess) -> None:
     """Many requests at once, and their answers taken in late: none is lost, none comes twice."""
     with RawClient(broker.bootstrap) as client:
-        create_topic(client, topic, partitions=1000)
-        request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=create_wide_topic(client))])
         client.send_bytes(b"".join(encoded(request, version=12, correlation_id=number) for number in range(200)))
         received = [int.from_bytes(client.receive_frame()[:4], "big") for _ in range(200)]
         assert received == list(range(200))
@@ -45,9 +50,9 @@ def test_requests_pile_up_behind_a_waiting_one_and_are_answered_in_order(client:
 def test_answers_kept_back_behind_a_waiting_request_take_bounded_memory(broker: BrokerProcess, topic: str) -> None:
     """Each connection has one request that waits for ever, and asks behind it for as much as it can."""
     with RawClient(broker.bootstrap) as client:
-        create_topic(client, topic, partitions=1000)
-        create_topic(client, topic + "-2")
-    endless = encoded(fetch_request(topic + "-2", max_wait_ms=2**31 - 1), version=FETCH_VERSION)
+        create_wide_topic(client)
+        create_topic(client, topic)
+    endless = encoded(fetch_request(topic, max_wait_ms=2**31 - 1), version=FETCH_VERSION)
     large = encoded(MetadataRequest(topics=None), version=12)
     before = broker.forget_peak()
     with crowd(broker.bootstrap, 30) as clients, RawClient(broker.bootstrap) as other:

@@ -10,6 +10,7 @@ from broker.cluster_harness import Cluster
 from broker.harness import Client
 from cordwood.broker.membership import REUNION_MS
 from cordwood.broker.proposals import PATIENCE_MS, REST_MS, REST_MS_MAX
+from cordwood.cluster.states import STATES_MAX
 from cordwood.errors import Error, PerhapsDone, StorageError, StoreAway
 from cordwood.ids import TopicName
 from cordwood.ports import SessionState
@@ -377,16 +378,15 @@ def test_a_new_topic_is_there_for_what_was_asked_behind_it() -> None:
 
 def test_all_portions_of_a_wish_come_before_what_was_asked_behind_it() -> None:
     cluster = Cluster(2)
-    names = [f"t{number}" for number in range(100)]
-    for name in names:
-        cluster.topic(name, *[[1, 2]] * 10)
-    client, made = cluster[1].connect(), creation(names[-1])
+    first, second, last = (cluster.topic(name, [1, 2]) for name in ("first", "second", "last"))
+    unknown = [f"no-{number}" for number in range(STATES_MAX)]  # some portions, although there is nothing to do in them
+    client, made = cluster[1].connect(), creation(last)
 
     def answer(client: Client) -> Outcome:
         found = client.take(DeleteTopicsResponse).responses
         return max(one.error_code for one in found), None
 
-    topics = [DeleteTopicsRequestTopic(name=name) for name in (*names[:50], *map("no-{}".format, names), *names[50:])]
+    topics = [DeleteTopicsRequestTopic(name=name) for name in (first, *unknown[:200], second, *unknown[200:], last)]
     deleted = Wish(DeleteTopicsRequest(topics=topics, timeout_ms=TIMEOUT_MS), 6, answer, lambda _: True)
     busy_with(cluster, creation("x"), (client, deleted), (client, made))
     assert deleted.answer(client) == (Error.UNKNOWN_TOPIC_OR_PARTITION, None)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import psutil
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
@@ -109,9 +110,11 @@ class Cluster:
         self.nodes[node].kill()
 
     def freeze(self, node: int) -> None:
-        """SIGSTOP: it is there and does nothing."""
+        """SIGSTOP: it is there and does nothing, once the signal has come to all of its threads."""
         os.kill(self.nodes[node].pid, signal.SIGSTOP)
         self._frozen.add(node)
+        process = psutil.Process(self.nodes[node].pid)
+        eventually(lambda: process.status() == psutil.STATUS_STOPPED, what=f"that broker {node} stands still")
 
     def thaw(self, node: int) -> None:
         os.kill(self.nodes[node].pid, signal.SIGCONT)
@@ -228,15 +231,19 @@ class Cluster:
 
     def wait_out_of_sync(self, topic: Topic, node: int, partition: int = 0) -> None:
         """Wait until a broker is known not to be in sync."""
+        eventually(
+            lambda: self.is_out_of_sync(topic, node, partition),
+            within_s=SETTLE_S,
+            what=f"that broker {node} is out of sync with {topic.name}",
+        )
 
-        def out() -> bool:
-            return any(
-                node not in states[partition].isr_nodes
-                for number in self.awake()
-                if number != node and partition in (states := self.states(topic, node=number))
-            )
-
-        eventually(out, within_s=SETTLE_S, what=f"that broker {node} is out of sync with {topic.name}")
+    def is_out_of_sync(self, topic: Topic, node: int, partition: int = 0) -> bool:
+        """Does anybody else know of it?"""
+        return any(
+            node not in states[partition].isr_nodes
+            for number in self.awake()
+            if number != node and partition in (states := self.states(topic, node=number))
+        )
 
     def wait_for_other_leader(self, topic: Topic, node: int, partition: int = 0) -> None:
         """Wait until all others know that another broker leads."""

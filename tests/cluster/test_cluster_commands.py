@@ -35,13 +35,21 @@ def filled(cluster: Cluster, name: str, *, partitions: int = 2, replicas: int = 
     return topic
 
 
-def replicas(cluster: Cluster, topic: Topic) -> list[set[int]]:
-    return [set(state.replica_nodes) for _, state in sorted(cluster.states(topic).items())]
+def replicas(cluster: Cluster, topic: Topic, *, node: int | None = None) -> list[set[int]]:
+    return [set(state.replica_nodes) for _, state in sorted(cluster.states(topic, node=node).items())]
 
 
 def moved(cluster: Cluster, topic: Topic, wanted: list[set[int]]) -> None:
-    eventually(lambda: replicas(cluster, topic) == wanted, what=f"replicas {wanted} of {topic.name}")
+    """Wait until all brokers know that it is so: the next command may ask any of them."""
+    eventually(
+        lambda: all(replicas(cluster, topic, node=node) == wanted for node in cluster.awake()),
+        what=f"replicas {wanted} of {topic.name}",
+    )
     cluster.wait_in_sync(topic)
+
+
+def leaders(cluster: Cluster, topic: Topic, *, node: int) -> dict[int, int]:
+    return {number: state.leader_id for number, state in cluster.states(topic, node=node).items()}
 
 
 def throttles(cluster: Cluster, topic: Topic) -> list[str]:
@@ -61,12 +69,13 @@ def test_status_tells_of_a_broker_that_is_away(cluster: Cluster, name: str) -> N
     cluster.kill(away)
     cluster.wait_out_of_sync(topic, away)
 
-    def rows() -> list[list[str]]:
-        return [line.split() for line in cordwood(cluster, "cluster", "status").splitlines()]
+    def is_told() -> bool:
+        rows = [line.split() for line in cordwood(cluster, "cluster", "status", "--all").splitlines()]
+        troubles = [row[-1] for row in rows if row[0] == name]
+        is_away = [str(away), "away", "-", "0"] in [row[:4] for row in rows]
+        return is_away and troubles == ["under-replicated"] * topic.partitions
 
-    eventually(lambda: [str(away), "away", "-", "0"] in [row[:4] for row in rows()], what="news of the broker's end")
-    troubled = [row for row in rows() if row[0] == name]
-    assert [row[-1] for row in troubled] == ["under-replicated"] * topic.partitions
+    eventually(is_told, what="news of the broker's end")
 
 
 def test_partitions_move_to_the_brokers_named(cluster: Cluster, name: str) -> None:
@@ -123,7 +132,10 @@ def test_leaders_go_back_to_where_they_belong(cluster: Cluster, name: str) -> No
     cluster.restart(node)
     cluster.wait_in_sync(topic)
     cordwood(cluster, "topics", "elect-leaders")
-    assert {number: state.leader_id for number, state in cluster.states(topic).items()} == preferred
+    eventually(
+        lambda: all(leaders(cluster, topic, node=number) == preferred for number in cluster.nodes),
+        what="everybody's knowledge of the new leaders",
+    )
     assert cordwood(cluster, "topics", "elect-leaders", name) == "0 partitions elected\n"
 
 

@@ -98,9 +98,8 @@ def test_a_command_waits_for_zookeeper_and_a_client_is_told_to_try_again(
     ensemble.start()
     assert command.end() == f"created {name}\n"
     cluster.wait_for_brokers()
-    topics = cluster.admin().list_topics(timeout=10).topics
-    assert len(topics[name].partitions) == 3
-    assert f"{name}-in-vain" not in topics
+    cluster.wait_in_sync(Topic(name, 3))
+    assert f"{name}-in-vain" not in cluster.admin().list_topics(timeout=10).topics
 
 
 def test_a_throttled_move_is_begun_and_ended_although_zookeeper_hung(

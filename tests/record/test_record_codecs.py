@@ -40,15 +40,19 @@ def test_one_byte_over_the_limit_is_refused(codec: Codec) -> None:
 
 @each_codec
 def test_a_bomb_takes_no_more_memory_than_the_limit(codec: Codec) -> None:
+    """What other threads of the process take meanwhile is counted too, but they do not take it each time."""
     bomb = bytes(compress(codec, bytes(64 * MIB)))
+    assert min(_peak_of_refusing(codec, bomb) for _ in range(3)) < 3 * MIB
+
+
+def _peak_of_refusing(codec: Codec, bomb: bytes) -> int:
     tracemalloc.start()
     try:
         with pytest.raises(CorruptData):
             decompress(codec, bomb, 2 * MIB)
-        _, peak = tracemalloc.get_traced_memory()
+        return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 3 * MIB
 
 
 def test_a_nested_bomb_in_many_snappy_blocks_is_bounded() -> None:

@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from struct import pack
@@ -39,6 +40,10 @@ from cordwood.wire.messages import (
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceResponsePartition,
+    ProduceResponseTopic,
     SaslAuthenticateResponse,
     SaslHandshakeResponse,
 )
@@ -192,6 +197,70 @@ def test_a_publisher_starts_over_when_the_connection_breaks(tmp_path: Path) -> N
             publisher.send({0: batch(b"%d" % number, producer_id=producer_id, sequence=number)})
         publisher.flush()
         assert values(client.fetch("broken", 0, 0).records) == [b"%d" % number for number in range(6)]
+
+
+class Leader:
+    """A scripted broker that leads a partition. Its answers to Produce come in order, the last one again and again;
+    None hangs up."""
+
+    def __init__(self, *errors: Error | None) -> None:
+        self._errors = list(errors)
+        self.asked: list[bytes | None] = []
+        self.server = ScriptedBroker([self._answer])
+        self.all = [self]
+
+    def _answer(self, frame: memoryview) -> bytes | None:
+        match read_request_head(frame).api_key:
+            case 18:
+                return versions(frame)
+            case 3:
+                return message(self._metadata())(frame)
+        request = read_request(read_request_head(frame), frame)
+        assert isinstance(request, ProduceRequest)
+        (wanted,) = request.topic_data[0].partition_data
+        assert isinstance(wanted.records, (bytes, memoryview))
+        self.asked += values(bytes(wanted.records))
+        error = self._errors.pop(0) if len(self._errors) > 1 else self._errors[0]
+        if error is None:
+            return None
+        part = ProduceResponsePartition(index=wanted.index, error_code=error, base_offset=len(self.asked))
+        topic = ProduceResponseTopic(name="t", topic_id=UUID(int=9), partition_responses=[part])
+        return message(ProduceResponse(responses=[topic]))(frame)
+
+    def _metadata(self) -> MetadataResponse:
+        ports = [int(leader.server.bootstrap.rpartition(":")[2]) for leader in self.all]
+        partitions = [
+            MetadataResponsePartition(partition_index=number, leader_id=number, leader_epoch=4)
+            for number in range(len(ports))
+        ]
+        return MetadataResponse(
+            brokers=[MetadataResponseBroker(node_id=n, host="127.0.0.1", port=port) for n, port in enumerate(ports)],
+            topics=[MetadataResponseTopic(name="t", topic_id=UUID(int=9), partitions=partitions)],
+        )
+
+
+@pytest.mark.parametrize("under_way", [1, 2, 3])
+def test_a_batch_that_is_refused_for_now_is_sent_again_whatever_became_of_those_behind_it(under_way: int) -> None:
+    leader = Leader(Error.NOT_LEADER_OR_FOLLOWER, Error.NONE)
+    with leader.server, RawClient(RawSettings(leader.server.bootstrap, retry_backoff_ms=10)) as client:
+        publisher = client.publisher("t", under_way=under_way)
+        for value in (b"a", b"b", b"c"):
+            publisher.send({0: batch(value)})
+        publisher.flush()
+    assert Counter(leader.asked) == {b"a": 2, b"b": 1, b"c": 1}, "only the first was refused"
+
+
+@pytest.mark.parametrize("dying", [0, 1])
+def test_what_one_leader_has_is_not_sent_again_because_another_died(dying: int) -> None:
+    leaders = [Leader(None, Error.NONE) if number == dying else Leader(Error.NONE) for number in range(2)]
+    with leaders[0].server, leaders[1].server:
+        for leader in leaders:
+            leader.all = leaders
+        with RawClient(RawSettings(leaders[0].server.bootstrap, retry_backoff_ms=10)) as client:
+            publisher = client.publisher("t", under_way=3)
+            publisher.send({0: batch(b"a"), 1: batch(b"b")})
+            publisher.flush()
+    assert [len(leader.asked) for leader in leaders] == [2 - dying, 1 + dying]
 
 
 def test_a_broker_that_is_away_is_waited_for(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ import psutil
 
 from support.waiting import eventually
 
-START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0
+"""For a start or a stop, of thousands of partitions on a busy disk: it decides nothing but when a test gives up."""
 
 
 class BrokerProcess:

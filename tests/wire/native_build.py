@@ -1,5 +1,6 @@
 """The codec in C: that of this build or, where the sources run as they are, built for the tests."""
 
+import fcntl
 import hashlib
 import os
 import shlex
@@ -65,19 +66,25 @@ def native_file() -> Path:
 
 
 def _built() -> Path:
-    """One for each state of the source and each Python, kept. Several workers may build it: the last one stays."""
+    """One for each state of the source and each Python, kept. The first worker builds it, and others wait for that."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(SOURCE.iterdir()))).hexdigest()[:16]
     target = BUILT / f"native-{digest}{suffix}"
-    if not target.exists():
-        BUILT.mkdir(parents=True, exist_ok=True)
-        made = BUILT / f"making-{os.getpid()}{suffix}"
-        include = sysconfig.get_path("include")
-        link = shlex.split(sysconfig.get_config_var("LDSHARED"))
-        if shutil.which(link[0]) is None or not Path(include, "Python.h").exists():
-            missing("needs a C compiler and Python's headers (apt install gcc python3-dev)")
-        warn = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
-        options = ["-O2", "-fPIC", *warn, f"-I{include}"]
-        subprocess.run([*link, *options, *map(str, sorted(SOURCE.glob("*.c"))), "-o", str(made)], check=True)
-        made.replace(target)
+    BUILT.mkdir(parents=True, exist_ok=True)
+    with (BUILT / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            _build(target)
     return target
+
+
+def _build(target: Path) -> None:
+    made = target.with_stem(f"making-{os.getpid()}")
+    include = sysconfig.get_path("include")
+    link = shlex.split(sysconfig.get_config_var("LDSHARED"))
+    if shutil.which(link[0]) is None or not Path(include, "Python.h").exists():
+        missing("needs a C compiler and Python's headers (apt install gcc python3-dev)")
+    warn = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
+    options = ["-O2", "-fPIC", *warn, f"-I{include}"]
+    subprocess.run([*link, *options, *map(str, sorted(SOURCE.glob("*.c"))), "-o", str(made)], check=True)
+    made.replace(target)

@@ -77,8 +77,8 @@ class Producing:
         )
 
     def take(self, answers: Iterable[ProduceResponse]) -> None:
-        """Note what is stored. Raises as ``raise_for`` does if some of it is not."""
-        parts = [part for answer in answers for topic in answer.responses for part in topic.partition_responses]
+        """Note what is stored, answer by answer. Raises as ``raise_for`` does if some of it is not."""
+        parts = (part for answer in answers for topic in answer.responses for part in topic.partition_responses)
         trouble: Exception | None = None
         for part in parts:
             if part.index not in self._left:
@@ -129,7 +129,8 @@ class Publisher:
         self._acks = acks
         self._timeout_ms = timeout_ms
         self._under_way_max = under_way
-        self._rounds: deque[tuple[Producing, list[Connection]]] = deque()
+        self._rounds: deque[tuple[Producing, deque[Connection]]] = deque()
+        """Each with the connections by which it has yet to be answered."""
 
     def check(self) -> None:
         assert len(self._rounds) <= self._under_way_max, "no more is under way than is allowed"
@@ -139,7 +140,7 @@ class Publisher:
         while len(self._rounds) >= self._under_way_max:
             self._settle_oldest()
         producing = Producing(self._cluster, self._topic, batches, acks=self._acks, timeout_ms=self._timeout_ms)
-        connections: list[Connection] = []
+        connections: deque[Connection] = deque()
         self._rounds.append((producing, connections))
         try:
             self._send(producing, connections)
@@ -155,7 +156,7 @@ class Publisher:
         while self._rounds:
             self._settle_oldest()
 
-    def _send(self, producing: Producing, connections: list[Connection]) -> None:
+    def _send(self, producing: Producing, connections: deque[Connection]) -> None:
         at_most = None if self._cluster.topic(self._topic).id.int else BY_NAME_MAX
         for node, request in producing.requests().items():
             connection = self._cluster.connection(node, shared=True)
@@ -165,7 +166,7 @@ class Publisher:
     def _settle_oldest(self) -> None:
         producing, connections = self._rounds[0]
         try:
-            producing.take([connection.receive(ProduceResponse) for connection in connections])
+            producing.take(connections.popleft().receive(ProduceResponse) for _ in range(len(connections)))
             self._rounds.popleft()
         except (ConnectionLost, Retry, UnknownTopic):
             self._start_over()
@@ -176,13 +177,17 @@ class Publisher:
             self._start_over()
 
     def _start_over(self) -> None:
-        """Take the answers that are here already, then send again what has none, and wait for each."""
+        """Take the answers that are under way, then send again what has none, and wait for each.
+
+        Each answer is taken once: else one round would take the next one's for its own.
+        """
+        used = {connection for _, connections in self._rounds for connection in connections}
         for producing, connections in self._rounds:
-            with suppress(ConnectionLost, Retry, UnknownTopic, RequestRefused):
-                producing.take([connection.receive(ProduceResponse) for connection in connections])
-        for _, connections in self._rounds:
-            for connection in connections:
-                connection.close()
+            while connections:
+                with suppress(ConnectionLost, Retry, UnknownTopic, RequestRefused):
+                    producing.take([connections.popleft().receive(ProduceResponse)])
+        for connection in used:
+            connection.close()
         while self._rounds:
             self._send_again(self._rounds[0][0])
             self._rounds.popleft()

@@ -513,12 +513,21 @@ class ZooKeeperStore:
             self._finish(resolved, name)
         except OperationRefused as refusal:
             self._planner.forget()
+            if refusal.index >= len(resolved.operations):
+                self._make_feed_again()
             if resolved.guessed_wrong(refusal):
                 return False
             raise StoreConflict(str(refusal)) from None
         except PerhapsDone as error:
             raise InDoubt(error, mark, after=after, client=client, torn=self._torn) from error
         return True
+
+    def _make_feed_again(self) -> None:
+        """A person has removed it, and this thread is too busy to be told so by a watch."""
+        try:
+            self._prepare()
+        except PerhapsDone as error:
+            raise StoreAway(f"{error}; nothing was changed") from error
 
     def _learn_why(self) -> None:
         """Tell of what stood in the way first: who plans anew from what is known by then should not meet it again."""

@@ -75,9 +75,16 @@ def peers() -> Iterator[Callable[[Mapping[str, object]], str]]:
 
 
 @pytest.fixture(scope="module")
-def bootstrap(request: pytest.FixtureRequest) -> Iterator[str]:
+def session_ms(request: pytest.FixtureRequest) -> int:
+    """A module that waits for no session's end names a long one: no member then loses its own to a slow machine."""
+    return int(getattr(request.module, "SESSION_MS", SESSION_TIMEOUT_MS))
+
+
+@pytest.fixture(scope="module")
+def bootstrap(request: pytest.FixtureRequest, session_ms: int) -> Iterator[str]:
     """One broker for the tests of a module, which may name settings of its own."""
-    settings = {**SETTINGS, **getattr(request.module, "BROKER_SETTINGS", {})}
+    session = {"group.consumer.session.timeout.ms": session_ms}
+    settings = {**SETTINGS, **session, **getattr(request.module, "BROKER_SETTINGS", {})}
     if ON_KAFKA:
         yield request.getfixturevalue("peers")(settings)
         return
@@ -142,13 +149,13 @@ MakeCrew = Callable[[str], Crew]
 
 
 @pytest.fixture
-def make_crew(name: str, java_host: JavaHost) -> Iterator[MakeCrew]:
+def make_crew(name: str, java_host: JavaHost, session_ms: int) -> Iterator[MakeCrew]:
     """Members on any broker. What they went through is judged at the end of the test."""
     made: list[Crew] = []
 
     def make(bootstrap: str) -> Crew:
         wish = Wish("", "", bootstrap, f"group-{name}", (name,))
-        made.append(Crew(replace(wish, session_timeout_ms=SESSION_TIMEOUT_MS, heartbeat_ms=HEARTBEAT_MS), java_host))
+        made.append(Crew(replace(wish, session_timeout_ms=session_ms, heartbeat_ms=HEARTBEAT_MS), java_host))
         return made[-1]
 
     yield make

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import kafka
 from aiokafka.admin import AIOKafkaAdminClient
@@ -25,6 +26,8 @@ from clients.groups.crew import Crew, Member, places, settle
 from clients.groups.events import Place
 from clients.groups.kinds import CONFLUENT, CONFLUENT_NEW, Kind, each
 from support.waiting import eventually
+
+SESSION_MS: Final = 30_000
 
 BOTH = each(CONFLUENT, CONFLUENT_NEW)
 

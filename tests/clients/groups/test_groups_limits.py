@@ -6,6 +6,8 @@ from clients.groups.crew import SETTLE_S, Crew, places, settle
 from clients.groups.kinds import ALL, Kind, each
 from support.waiting import eventually
 
+SESSION_MS: Final = 30_000
+
 BROKER_SETTINGS: Final = {"group.max.size": 2, "group.consumer.max.size": 2}
 
 # What the clients say; aiokafka does not know the error.

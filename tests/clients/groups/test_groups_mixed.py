@@ -1,5 +1,7 @@
 """Different clients in one group, and groups that change their protocol member by member while they read."""
 
+from typing import Final
+
 import pytest
 from confluent_kafka import ConsumerGroupType
 
@@ -8,6 +10,8 @@ from clients.drivers import Librdkafka, Sent
 from clients.groups.crew import Crew, places, settle
 from clients.groups.events import Place
 from clients.groups.kinds import AIOKAFKA, CONFLUENT, CONFLUENT_NEW, JAVA, JAVA_NEW, KAFKA_PYTHON, Kind
+
+SESSION_MS: Final = 30_000
 
 pytestmark = pytest.mark.java
 

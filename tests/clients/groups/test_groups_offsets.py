@@ -1,5 +1,7 @@
 """Committed offsets: whoever commits them, whoever asks, and with all that is kept beside them."""
 
+from typing import Final
+
 import confluent_kafka
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -13,6 +15,8 @@ from clients.groups.kinds import ALL, CONFLUENT, CONFLUENT_NEW, Kind, each
 from clients.groups.offsets import Kept, LibrdkafkaOffsets, Offsets
 from clients.java.bridge import Jvm
 from support.waiting import eventually
+
+SESSION_MS: Final = 30_000
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from support.waiting import eventually
 
 # Longer than any member takes to come back: if the group is shared out anew, it is not for a session that ended.
 SESSION_MS: Final = 30_000
-BROKER_SETTINGS: Final = {"group.consumer.session.timeout.ms": SESSION_MS}
 
 # What the clients say when another has their name.
 FENCED: Final = ("FencedInstanceId", "Static consumer fenced")
@@ -16,7 +15,7 @@ UNRELEASED: Final = ("UnreleasedInstanceId", "instance ID is still used")
 
 
 def start(crew: Crew, kind: Kind, instance: str) -> Member:
-    return crew.start(kind, instance=instance, session_timeout_ms=SESSION_MS)
+    return crew.start(kind, instance=instance)
 
 
 @each(CONFLUENT, AIOKAFKA, KAFKA_PYTHON, JAVA)

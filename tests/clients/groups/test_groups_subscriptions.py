@@ -1,8 +1,12 @@
 """Groups grow with what they read: partitions, topics, and topics that a pattern finds."""
 
+from typing import Final
+
 from clients.admins import LibrdkafkaAdmin
 from clients.groups.crew import Crew, places, settle
 from clients.groups.kinds import AIOKAFKA, ALL, CONFLUENT, CONFLUENT_NEW, JAVA, JAVA_NEW, KAFKA_PYTHON, Kind, each
+
+SESSION_MS: Final = 30_000
 
 
 @each(*ALL)
