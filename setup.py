@@ -17,7 +17,7 @@ from setuptools import Extension, setup
 
 # None with a lambda or an inner function in what requests pass through: compiled, these are cycles of references. None
 # that declares messages of the wire. None with a NamedTuple that has a field of type object: mypyc builds it, and it
-# can not be imported. `make compiled` looks whether all can.
+# cannot be imported. `make compiled` looks whether all can.
 COMPILED = """
     effects ids ports
     coordinator/deadlines coordinator/outcome coordinator/shard

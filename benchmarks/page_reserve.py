@@ -25,7 +25,7 @@ STEP_BYTES: Final = 1 << 20
 
 
 class PageReserve:
-    """Holds `size` bytes of the page cache, less what `written` has grown by; none where that can not be done well."""
+    """Holds `size` bytes of the page cache, less what `written` has grown by; none where that cannot be done well."""
 
     def __init__(self, size: int, written: Callable[[], int]) -> None:
         able = sys.platform == "linux" and psutil.virtual_memory().available > 3 * size

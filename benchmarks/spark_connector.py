@@ -23,7 +23,7 @@ DIRECTORY: Final = CACHE / "spark-kafka-4.2.0"
 
 
 def jars() -> list[Path] | None:
-    """The connector's jars; None if Maven is not here, or can not bring them."""
+    """The connector's jars; None if Maven is not here, or cannot bring them."""
     if not DIRECTORY.is_dir() and not _download():
         return None
     return sorted(DIRECTORY.glob("*.jar"))

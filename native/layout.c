@@ -1,4 +1,4 @@
-/* Layouts, as wire/layout.py describes them. They can not refer to themselves, and live as long as their codec. */
+/* Layouts, as wire/layout.py describes them. They cannot refer to themselves, and live as long as their codec. */
 
 #include "native.h"
 

@@ -4,7 +4,7 @@
  * A Decoder or an Encoder is made of a layout (wire/layout.py): what stands where in one version of one message. It
  * walks the layout and moves values between the bytes and the slots of the message's objects.
  *
- * The rule that keeps this short and safe: at any surprise (bytes that end too early, a length that can not be, a tag
+ * The rule that keeps this short and safe: at any surprise (bytes that end too early, a length that cannot be, a tag
  * that nobody knows, a number that does not fit) it lets go of what it has made and asks the generated function, which
  * either can do it or knows which error to raise. So the codec raises no error of its own, and what it refuses is not
  * refused for good. A function that returns NULL or -1 has met a surprise; an exception may be set, or not.

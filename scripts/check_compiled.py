@@ -1,6 +1,6 @@
 """What ``make compiled`` ends with: is everything that was to be compiled, and can it be imported?
 
-A class that mypyc builds and that can not be made when its module is imported (a ``NamedTuple`` with a field of type
+A class that mypyc builds and that cannot be made when its module is imported (a ``NamedTuple`` with a field of type
 ``object`` is one) would otherwise be found by whoever starts the broker. It must not run among the sources, or it would
 import these.
 """

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes a virtual environment and installs the project into it, for `make setup`. Runs on Debian and macOS.
-# What pip can not bring (Python itself, a JDK, kcat) is installed with apt where that is allowed, else named in one sentence.
+# What pip cannot bring (Python itself, a JDK, kcat) is installed with apt where that is allowed, else named in one sentence.
 set -eu
 
 venv=$1
@@ -53,7 +53,7 @@ say "Installing into $venv; this takes a minute the first time."
 # macOS has a javac that only says that there is none.
 if ! javac -version >/dev/null 2>&1 || ! command -v mvn >/dev/null; then
     apt_install default-jdk-headless maven ||
-        say "Without a JDK (17 or newer) and Maven, Spark and ZooKeeper can not run, tests that need them or Kafka's Java tools are skipped, and make bench can not run: install both (Debian: apt install default-jdk-headless maven; macOS: brew install openjdk maven)."
+        say "Without a JDK (17 or newer) and Maven, Spark and ZooKeeper cannot run, tests that need them or Kafka's Java tools are skipped, and make bench cannot run: install both (Debian: apt install default-jdk-headless maven; macOS: brew install openjdk maven)."
 fi
 if sentence=$("$venv/bin/python" -c 'from cordwood.cli.spark_ready import missing_for_spark; print(missing_for_spark() or "")') && [ -n "$sentence" ]; then
     say "$sentence. Until then make demo shows the half without Spark."

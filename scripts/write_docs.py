@@ -88,7 +88,7 @@ spark.streams.addListener(OffsetCommitter("127.0.0.1:9092", "orders-job"))
 ```
 
 `{query}` in the group's name stands for the query's; `queries=[…]` follows some of them only, `properties={…}` has
-settings of Kafka's client, such as those for TLS. What can not be committed goes to the log; the query goes on.
+settings of Kafka's client, such as those for TLS. What cannot be committed goes to the log; the query goes on.
 
 ## Views and tables
 

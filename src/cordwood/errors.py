@@ -8,7 +8,7 @@
     ├── CorruptData       bytes on disk, or in a batch, are not what their checksum or their header says
     ├── StorageError      the disk failed
     │   ├── TruncationError   ... in the middle of cutting a log: the broker stops, its next start recovers the log
-    │   └── StoreAway         the metadata store can not be reached now: nothing was done
+    │   └── StoreAway         the metadata store cannot be reached now: nothing was done
     │       └── PerhapsDone   ... and it could not be found out whether the change was made before
     ├── StoreConflict     the metadata changed under a compare-and-set
     └── ConfigError       a setting is unknown, ill-typed or out of range; the text says what to write instead
@@ -57,7 +57,7 @@ class TruncationError(StorageError):
 
 
 class StoreAway(StorageError):
-    """The metadata store can not be reached now. Nothing was done, and it may be again in a moment."""
+    """The metadata store cannot be reached now. Nothing was done, and it may be again in a moment."""
 
 
 class PerhapsDone(StoreAway):
@@ -69,7 +69,7 @@ class StoreConflict(CordwoodError):
 
 
 class ConfigError(CordwoodError):
-    """A setting can not be used as it was given."""
+    """A setting cannot be used as it was given."""
 
 
 class Error(IntEnum):

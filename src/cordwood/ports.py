@@ -199,7 +199,7 @@ class MetadataStore(Protocol):
             StoreConflict: nothing was done: a node is missing, exists already, or has another version.
             StoreAway: nothing was done, and it may be in a moment; but
             PerhapsDone: it could not be found out whether it was done.
-            StorageError: it can not be done.
+            StorageError: it cannot be done.
         """
 
     def purge(self) -> None:

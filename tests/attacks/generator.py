@@ -1,6 +1,6 @@
 """Requests from a seed: of every API and version that is served, with values that nobody expects.
 
-Every field of every request is drawn by its declared type: extremes, names that exist and names that can not, nothing
+Every field of every request is drawn by its declared type: extremes, names that exist and names that cannot, nothing
 where nothing is allowed, the same thing twice. Such frames can also be damaged as bytes.
 """
 

@@ -33,7 +33,7 @@ def answered(client: RawClient) -> bool:
 
 
 def test_more_connections_than_descriptors_leave_some_for_files(broker: BrokerProcess, topic: str) -> None:
-    """Connections are refused before files can not be opened any more: other clients' topics still grow."""
+    """Connections are refused before files cannot be opened any more: other clients' topics still grow."""
     with RawClient(broker.bootstrap) as before:
         create_topic(before, topic)
         with crowd(broker.bootstrap, LIMIT + 100):
@@ -46,7 +46,7 @@ def test_more_connections_than_descriptors_leave_some_for_files(broker: BrokerPr
 
 
 def test_a_storm_of_connections_without_descriptors_costs_no_cpu(broker: BrokerProcess) -> None:
-    """A listener that can not accept must not try again and again, nor fill the log."""
+    """A listener that cannot accept must not try again and again, nor fill the log."""
     with crowd(broker.bootstrap, LIMIT + 50):
         start_s = broker.cpu_s
         waiting = socket.create_connection(("127.0.0.1", int(broker.bootstrap.rpartition(":")[2])))

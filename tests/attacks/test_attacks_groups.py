@@ -155,7 +155,7 @@ def test_long_names_cost_little(client: RawClient, broker: BrokerProcess) -> Non
 def test_an_assignment_of_megabytes_is_handed_on_or_refused(
     client: RawClient, broker: BrokerProcess, topic: str, size: int
 ) -> None:
-    """What a batch of the groups' topic can not hold is refused, and the group must begin anew."""
+    """What a batch of the groups' topic cannot hold is refused, and the group must begin anew."""
     for _ in range(3):
         joined = join(client, join_request(topic))
         answer = sync(

@@ -127,7 +127,7 @@ def test_a_record_that_makes_no_sense_stops_its_shard_at_the_most(record: Stored
     harness = loaded_with(record)
     assert serves_others(harness)
     assert state_of(harness, BAD) is ShardState.OVER
-    assert "can not be loaded, its groups are not served" in harness.logger
+    assert "cannot be loaded, its groups are not served" in harness.logger
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -1,4 +1,4 @@
-"""Settings that contradict each other, cost too much to read, or can not be written."""
+"""Settings that contradict each other, cost too much to read, or cannot be written."""
 
 from collections.abc import Mapping
 

@@ -260,7 +260,7 @@ def test_a_disk_that_fails_at_any_point_costs_no_record() -> None:
         fill(harness, "table")
         harness.hold_compactions = True
         harness.advance(BACKOFF_MS)
-        harness.hold_syncs = True  # the broker does not outlive a checkpoint that can not be synced
+        harness.hold_syncs = True  # the broker does not outlive a checkpoint that cannot be synced
         harness.disk.fails_after = changes
         harness.release(1)
         harness.disk.fails_after = None

@@ -94,7 +94,7 @@ def test_a_fenced_coordinator_begins_no_generations() -> None:
         again = join(cluster, client, joined.member_id)
         errors.add(Error(again.error_code))
         if again.error_code == Error.NONE:
-            assert again.generation_id == joined.generation_id, "no generation begins that can not be written"
+            assert again.generation_id == joined.generation_id, "no generation begins that cannot be written"
             errors.add(sync(cluster, client, again))
     assert errors == {Error.NOT_COORDINATOR}
 

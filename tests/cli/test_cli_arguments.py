@@ -52,7 +52,7 @@ def test_a_files_listeners_stay_unless_a_host_or_a_port_is_given(tmp_path: Path)
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--config", "/nowhere"], "/nowhere can not be read: No such file or directory"),
+        (["--config", "/nowhere"], "/nowhere cannot be read: No such file or directory"),
         (["--set", "log.retention.hour=3"], "unknown setting log.retention.hour; did you mean log.retention.hours?"),
         (["--set", "num.partitions=many"], "num.partitions is many; it must be a whole number"),
         (["--set", "num.partitions"], "--set num.partitions has no value; write --set NAME=VALUE"),
@@ -129,8 +129,8 @@ def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.Captur
         (["consume", "t", "--max", "many"], "--max: many is not a whole number from 1 to 2147483647"),
         (["topics", "create", "t", "--partitions", "100001"], "100001 is not a whole number from 1 to 100000"),
         (["topics", "create", "t", "--replication-factor", "10001"], "10001 is not a whole number from 1 to 10000"),
-        (["produce", ""], "TOPIC: a topic's name can not be empty"),
-        (["consume", ""], "TOPIC: a topic's name can not be empty"),
+        (["produce", ""], "TOPIC: a topic's name cannot be empty"),
+        (["consume", ""], "TOPIC: a topic's name cannot be empty"),
         (["topics", "create", "a", "\udcff"], "TOPIC: it is not a text in UTF-8: \\xff"),
         (["topics", "create", "a", "--config", "a=\udcff"], "--config: it is not a text in UTF-8: a=\\xff"),
         (["topics", "list", "-X", "client.id=\udcff"], "-X: it is not a text in UTF-8: client.id=\\xff"),
@@ -150,7 +150,7 @@ def test_what_makes_no_sense_is_status_2(words: list[str], capsys: pytest.Captur
         (["consume", "t", "--group", "\udcff"], "--group: it is not a text in UTF-8: \\xff"),
         (["groups", "delete", "\udcff"], "GROUP: it is not a text in UTF-8: \\xff"),
         (["groups", "reset-offsets", "g", "--topic", "\udcff"], "--topic: it is not a text in UTF-8: \\xff"),
-        (["produce", "t", "--key-separator", ""], "--key-separator: it can not be empty; leave it out for no keys"),
+        (["produce", "t", "--key-separator", ""], "--key-separator: it cannot be empty; leave it out for no keys"),
     ],
 )
 def test_what_would_make_sense_is_said(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:

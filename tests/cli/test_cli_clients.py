@@ -283,7 +283,7 @@ def test_no_broker_is_one_sentence(run: Run, command: tuple[str, ...], bootstrap
 
 def test_a_property_that_nobody_knows_is_named(run: Run) -> None:
     outcome = run("topics", "list", "-X", "colour=red")
-    assert refused(outcome, 'the client can not be set up: No such configuration property: "colour"')
+    assert refused(outcome, 'the client cannot be set up: No such configuration property: "colour"')
 
 
 def test_a_group_without_a_name_is_refused(broker: Broker) -> None:

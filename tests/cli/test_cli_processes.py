@@ -222,7 +222,7 @@ def test_a_directory_that_may_not_be_used_is_named(tmp_path: Path, words: list[s
     (tmp_path / "locked").chmod(0o700)
     assert outcome.returncode == 1
     assert outcome.stderr.startswith(f"cordwood: {tmp_path / 'locked'}")
-    assert outcome.stderr.endswith("can not be used: Permission denied\n")
+    assert outcome.stderr.endswith("cannot be used: Permission denied\n")
 
 
 def test_the_demo_shows_that_nothing_is_lost() -> None:

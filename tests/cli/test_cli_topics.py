@@ -67,4 +67,4 @@ def test_a_name_can_not_be_empty(run: Run, action: str, capsys: pytest.CaptureFi
     with pytest.raises(SystemExit) as ended:
         run("topics", action, "")
     assert ended.value.code == 2
-    assert capsys.readouterr().err.endswith("argument TOPIC: a topic's name can not be empty\n")
+    assert capsys.readouterr().err.endswith("argument TOPIC: a topic's name cannot be empty\n")

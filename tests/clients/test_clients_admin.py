@@ -45,7 +45,7 @@ def admin(request: pytest.FixtureRequest, bootstrap: str) -> Admin:
 
 @pytest.fixture(params=INCREMENTAL, ids=lambda admin: admin.name)
 def incremental_admin(request: pytest.FixtureRequest, bootstrap: str) -> LibrdkafkaAdmin | KafkaPythonAdmin:
-    """Each of those that change one setting and leave the others; aiokafka can not."""
+    """Each of those that change one setting and leave the others; aiokafka cannot."""
     admin: LibrdkafkaAdmin | KafkaPythonAdmin = request.param(bootstrap)
     return admin
 

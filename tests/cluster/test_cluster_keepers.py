@@ -42,7 +42,7 @@ def test_one_zookeeper_server_of_three_is_not_missed(
 def test_two_zookeeper_servers_of_three_stop_changes_and_then_writes(
     cluster: Cluster, ensemble: Ensemble, recorder: Recorder, name: str
 ) -> None:
-    """As long as sessions live, acknowledged writes go on; when they can not be alive any more, nothing is taken."""
+    """As long as sessions live, acknowledged writes go on; when they cannot be alive any more, nothing is taken."""
     with at_work(cluster, recorder, name) as (topic, workload):
         gone = ensemble.servers[:2]
         for server in gone:

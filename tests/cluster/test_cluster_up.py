@@ -142,5 +142,5 @@ def test_a_port_in_use_is_said_and_nobody_is_left(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         with up(tmp_path, port) as running:
             assert running.wait() == 1
-    assert any(line.startswith("broker 1  | cordwood: can not listen on 127.0.0.1") for line in running.err)
+    assert any(line.startswith("broker 1  | cordwood: cannot listen on 127.0.0.1") for line in running.err)
     assert running.err[-1].startswith("cordwood: broker 1 did not start: ended with status 1")

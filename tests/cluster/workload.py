@@ -218,7 +218,7 @@ class Reader:
         return 1
 
     def _commit(self) -> None:
-        """What can not be committed now is with the next commit; a rebalance may have taken the partitions away."""
+        """What cannot be committed now is with the next commit; a rebalance may have taken the partitions away."""
         try:
             self._consumer.commit(asynchronous=True)
         except KafkaException as exception:

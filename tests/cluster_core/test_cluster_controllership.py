@@ -174,7 +174,7 @@ def test_a_controller_that_can_not_write_for_long_says_so_once() -> None:
 
 
 def test_a_state_that_somebody_has_deleted_keeps_no_other_partition_without_a_leader() -> None:
-    """All go into one write, which can not succeed: nobody tells the brokers of what people delete."""
+    """All go into one write, which cannot succeed: nobody tells the brokers of what people delete."""
     rig = Rig(3)
     create(rig, "t", {index: [2, 1] for index in range(20)})
     del rig.store._store._nodes[partition_path(TopicName("t"), 13)]

@@ -277,7 +277,7 @@ def test_records_that_make_no_sense_end_the_shard() -> None:
     again, _ = world.shard()
     again.load_slice(NOW)
     assert again.state is ShardState.OVER
-    assert "can not be loaded" in world.logger
+    assert "cannot be loaded" in world.logger
 
 
 def test_kinds_of_records_that_nobody_knows_are_passed_over() -> None:

@@ -150,7 +150,7 @@ def test_a_log_removed_under_a_running_broker(spoiled: Path) -> None:
 
 
 def test_a_name_that_is_taken_in_the_data_directory(tmp_path: Path) -> None:
-    """A topic whose directory can not be made is in the metadata, and not served. Others are."""
+    """A topic whose directory cannot be made is in the metadata, and not served. Others are."""
     with BrokerProcess(tmp_path, settings=SETTINGS) as broker, RawClient(broker.bootstrap) as client:
         (tmp_path / "taken-0").write_text("a file where a directory should be")
         create_topic(client, "taken")

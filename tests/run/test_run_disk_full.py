@@ -97,7 +97,7 @@ def test_a_start_on_a_full_disk_says_what_is_missing_and_loses_nothing(small_dis
         broker.kill()
     _fill(ballast)
     fails = BrokerProcess(small_disk / "data")
-    with pytest.raises(AssertionError, match=r"metadata.sqlite can not be used: database or disk is full; make room"):
+    with pytest.raises(AssertionError, match=r"metadata.sqlite cannot be used: database or disk is full; make room"):
         fails.start()
     fails.end()
     ballast.unlink()

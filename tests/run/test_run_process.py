@@ -100,7 +100,7 @@ def test_an_identity_that_can_not_be_read_is_refused(tmp_path: Path, line: str, 
 def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "file is a file; choose another --data" in refusal(BrokerProcess(tmp_path / "file"))
-    assert "can not be made: Not a directory; choose another --data" in refusal(BrokerProcess(tmp_path / "file" / "x"))
+    assert "cannot be made: Not a directory; choose another --data" in refusal(BrokerProcess(tmp_path / "file" / "x"))
 
 
 def test_whoever_waits_for_zookeeper_is_told_so(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_whoever_waits_for_zookeeper_is_told_so(tmp_path: Path) -> None:
 def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert f"can not listen on 127.0.0.1:{port}" in refusal(BrokerProcess(tmp_path, port=port))
+        assert f"cannot listen on 127.0.0.1:{port}" in refusal(BrokerProcess(tmp_path, port=port))
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,7 @@ def test_everything_is_read_as_of_one_moment(zookeeper: str, opened: Open) -> No
 
 
 def test_before_everything_is_read_something_is_written(zookeeper: str, opened: Open, raw: KazooClient) -> None:
-    """Only so it is what there is now: a server of an ensemble may be seconds behind, and a new session can not tell.
+    """Only so it is what there is now: a server of an ensemble may be seconds behind, and a new session cannot tell.
 
     Whoever believes it takes a topic that is not there yet for one that is gone, with its files.
     """
@@ -692,7 +692,7 @@ def test_a_change_that_a_person_has_edited_is_not_believed(
     eventually(lambda: two.reloads == 1 and one.reloads == 1)
     one.multi(Create("/b", b""))
     two.sees("/b", b"")
-    assert "can not be used" in caplog.text
+    assert "cannot be used" in caplog.text
     assert two.reloads == 1
     assert [node.path for node in opened(zookeeper, begin=False).store.load()] == ["/a", "/b"]
 

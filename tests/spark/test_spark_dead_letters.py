@@ -193,7 +193,7 @@ class Reserved(RawClient):
     """Of a user who may write to topics, and not look at their settings."""
 
     def topic_settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
-        raise RequestRefused("the settings can not be read", Error.TOPIC_AUTHORIZATION_FAILED)
+        raise RequestRefused("the settings cannot be read", Error.TOPIC_AUTHORIZATION_FAILED)
 
 
 def test_a_limit_that_nobody_tells_is_that_of_most_topics(broker: Broker, kafka: Kafka, name: str) -> None:

@@ -109,4 +109,4 @@ def test_a_listener_without_a_broker_only_complains(caplog: pytest.LogCaptureFix
     listener = OffsetCommitter("127.0.0.1:1", "group", properties=properties)
     with caplog.at_level(logging.WARNING, "cordwood.spark"):
         listener._commit("group", {("t", 0): 5})
-    assert "can not be committed" in caplog.text
+    assert "cannot be committed" in caplog.text

@@ -296,7 +296,7 @@ def test_a_file_adds_options_that_nobody_sees(tmp_path: Path) -> None:
     ("text", "reason"),
     [
         (None, "No such file"),
-        ("{", "can not be read"),
+        ("{", "cannot be read"),
         ("[1]", "not a JSON object of texts"),
         ('{"kafka.retries": 1}', "not a JSON object of texts"),
         ('{"Subscribe": "u"}', "option subscribe is given, and is in optionsFile too"),

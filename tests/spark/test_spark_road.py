@@ -252,7 +252,7 @@ def test_a_file_that_is_gone_is_asked_of_the_broker(own: Stored, number: int) ->
 
 @pytest.mark.parametrize("keep", [0, 5, 61, 300_000])
 def test_a_file_that_is_cut_off_is_never_taken_for_all(own: Stored, keep: int) -> None:
-    """Not by what comes out: the broker can not give what is gone either. But nothing is skipped in silence."""
+    """Not by what comes out: the broker cannot give what is gone either. But nothing is skipped in silence."""
     copy = own.directory.with_name("copy")
     copy.mkdir()
     for file in own.logs():

@@ -318,7 +318,7 @@ def test_a_stream_is_written_and_goes_on_from_its_checkpoint(
 def test_errors_of_the_sink_reach_the_user(spark: SparkSession, broker: Broker, name: str) -> None:
     frame = spark.range(1).selectExpr("repeat('x', 2000000) AS value")
     writer = frame.write.format("cordwood").option("kafka.bootstrap.servers", broker.bootstrap)
-    with pytest.raises(Exception, match="a topic can not be overwritten"):
+    with pytest.raises(Exception, match="a topic cannot be overwritten"):
         writer.option("topic", name).mode("overwrite").save()
     with pytest.raises(Exception, match="a row of 2000000 bytes, with no key"):
         writer.option("topic", name).mode("append").save()

@@ -74,7 +74,7 @@ def test_types_are_read_and_written(text: str, expected: pa.DataType | None) -> 
         ("a array<int", "> is missing"),
         ("a int, A long", "the field A is there twice"),
         ("a decimal(40,1)", "at most 38 digits"),
-        ("a int; b int", "can not be read"),
+        ("a int; b int", "cannot be read"),
         ("array<int> x", "is too much"),
     ],
 )
@@ -98,7 +98,7 @@ def test_a_schema_that_is_none_says_where(text: str, reason: str) -> None:
         ({"valueFormat": "json", "sampleRecords": "0", "valueSchema": "a INT"}, "at least 1"),
         ({"valueFormat": "json"}, "needs valueSchema"),
         ({"valueFormat": "avro", "valueSchema": "/nowhere.avsc"}, "nor a file"),
-        ({"valueFormat": "avro", "valueSchema": '{"type":"recrd"}'}, "can not be read"),
+        ({"valueFormat": "avro", "valueSchema": '{"type":"recrd"}'}, "cannot be read"),
         ({"valueFormat": "protobuf", "descriptorFile": "/nowhere", "messageName": "a.B"}, "descriptorFile /nowhere"),
     ],
 )

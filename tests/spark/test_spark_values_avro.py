@@ -341,7 +341,7 @@ def test_fields_types_and_symbols_have_other_names(registry: FakeRegistry) -> No
 
 
 def test_a_record_that_contains_itself_is_read_without_that(registry: FakeRegistry) -> None:
-    """The columns' schema can not have it; the writer's may."""
+    """The columns' schema cannot have it; the writer's may."""
     again = {"name": "next", "type": ["null", "R", "string"]}
     writer = {"type": "record", "name": "R", "fields": [{"name": "a", "type": ["int", "string"]}, again]}
     value = {"a": 1, "next": ("R", {"a": "x", "next": None})}

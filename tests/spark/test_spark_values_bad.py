@@ -340,7 +340,7 @@ def test_whatever_a_decoder_raises_is_its_records_reason_alone() -> None:
     assert errors.to_pylist() == [
         None,
         None,
-        "can not be decoded: ZeroDivisionError: integer division or modulo by zero",
+        "cannot be decoded: ZeroDivisionError: integer division or modulo by zero",
         None,
     ]
 
@@ -360,7 +360,7 @@ def test_a_reason_can_always_be_written() -> None:
 
     _, errors = one_by_one(pa.array([b"x"]), refuse, pa.int64())
     assert errors is not None
-    assert errors[0].as_py().startswith("can not be decoded: ValueError: ????")
+    assert errors[0].as_py().startswith("cannot be decoded: ValueError: ????")
     assert len(errors[0].as_py()) < 1000
 
 

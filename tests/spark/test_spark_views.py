@@ -170,11 +170,11 @@ def test_wrong_calls_say_what_to_do(spark: SparkSession, broker: Broker, name: s
     with pytest.raises(ConfigError, match="not a regular expression"):
         attach(spark, broker.bootstrap, topics="(")
     for option in ("subscribe", "subscribepattern", "Assign"):
-        with pytest.raises(ConfigError, match=f"option {option} can not be given here.*topics="):
+        with pytest.raises(ConfigError, match=f"option {option} cannot be given here.*topics="):
             attach(spark, broker.bootstrap, options={option: "x"})
-        with pytest.raises(ConfigError, match=f"option {option} can not be given here"):
+        with pytest.raises(ConfigError, match=f"option {option} cannot be given here"):
             table(spark, name, bootstrap=broker.bootstrap, options={option: "x"})
-    with pytest.raises(ConfigError, match="option endingOffsets can not be given here"):
+    with pytest.raises(ConfigError, match="option endingOffsets cannot be given here"):
         table(spark, name, bootstrap=broker.bootstrap, as_of=5, options={"endingOffsets": "latest"})
 
 

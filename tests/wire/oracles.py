@@ -30,7 +30,7 @@ _TIMEDELTA_MS_MAX = 10**12
 
 
 def kio_bytes(message: Any, version: int) -> bytes:
-    """The bytes that kio makes of it. What kio can not hold is changed in *message* first: see ``_kio_value``."""
+    """The bytes that kio makes of it. What kio cannot hold is changed in *message* first: see ``_kio_value``."""
     key = spec_of(type(message)).key
     assert key is not None
     load = load_request_schema if type(message).__name__.endswith("Request") else load_response_schema

@@ -26,7 +26,7 @@ from wire.builders import MESSAGES, fit, sample, versions
 EVERY_MESSAGE = pytest.mark.parametrize("cls", MESSAGES, ids=lambda cls: cls.__name__)
 
 # Single bytes: null, empty, the borders of a varint's byte and of a signed one. Longer ones: the greatest count that a
-# varint can hold, one that it can not, the greatest and the least 32-bit count, and null.
+# varint can hold, one that it cannot, the greatest and the least 32-bit count, and null.
 HOSTILE = [b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x7f"]
 HOSTILE += [b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\xff\xff\xff\xff", b"\xff\xfe", b"\x7f\xff"]
 

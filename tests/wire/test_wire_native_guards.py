@@ -200,7 +200,7 @@ def test_records_inside_a_tag_are_left_to_the_generated_function_which_refuses_t
     sent = Tagged(before="x" * 400, records=long, inside=Inner(records=long))
     with GIVEN_UP:
         encoder(Tagged, version)(sent)
-    with pytest.raises(AssertionError, match="can not be measured inside a tag"):
+    with pytest.raises(AssertionError, match="cannot be measured inside a tag"):
         compiler.generated_encoder(Tagged, version)
 
 

@@ -41,7 +41,7 @@ def test_defaults_are_kafkas() -> None:
     assert ProduceRequestTopic().topic_id == NO_UUID
     assert ProduceRequest().transactional_id is None
     assert MetadataRequest().topics == []
-    assert CreateTopicsResponseTopic().configs == [], "the Java admin client can not bear null here"
+    assert CreateTopicsResponseTopic().configs == [], "the Java admin client cannot bear null here"
     assert JoinGroupResponse().protocol_name == ""
     assert FetchResponsePartition().current_leader is None
 
@@ -87,11 +87,11 @@ def test_messages_are_slotted_dataclasses_that_compare_by_value() -> None:
 
 def test_a_message_that_the_version_can_not_carry_is_our_bug() -> None:
     for wrong in (MetadataRequest(topics=None), MetadataRequest(topics=[ProduceRequestTopic(name=5)])):  # type: ignore
-        with pytest.raises(AssertionError, match="MetadataRequest v0 can not carry this message"):
+        with pytest.raises(AssertionError, match="MetadataRequest v0 cannot carry this message"):
             encode(wrong, 0)
     with pytest.raises(AssertionError, match="string of 40000 bytes"):
         encode(ProduceRequest(transactional_id="x" * 40_000), 9)
-    with pytest.raises(AssertionError, match="ProduceRequest v8 can not carry"):
+    with pytest.raises(AssertionError, match="ProduceRequest v8 cannot carry"):
         encode(ProduceRequest(transactional_id="x" * 40_000), 8)
     with pytest.raises(AssertionError, match="has no version 14"):
         encode(ProduceRequest(), 14)

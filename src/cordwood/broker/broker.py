@@ -1,7 +1,7 @@
 """One broker: the place where events come in and effects go out.
 
 Every public method that takes ``now`` is an event. It changes what this broker knows, and returns what the driver must
-do. Nothing here waits; a request that can not be answered yet is parked and answered by a later event.
+do. Nothing here waits; a request that cannot be answered yet is parked and answered by a later event.
 """
 
 from collections.abc import Iterable, Sequence

@@ -51,7 +51,7 @@ class Controllership:
         self._portions: deque[tuple[PlanFor, Sequence[TopicPartition]]] = deque()
         self._under_way = 0
         self._portion_max = STATES_MAX
-        """How many partitions are changed at once: fewer while that fails, or one that can not be would keep others."""
+        """How many partitions are changed at once: fewer while that fails, or one that cannot be would keep others."""
         self._proposing = False
         self._failing = False
         """Did the last change fail? It is tried again until it succeeds, and spoken of once."""

@@ -1,7 +1,7 @@
 """DeleteRecords requests that wait until the followers have given up what their leader gave up.
 
 A partition is done when the smallest offset that any live replica has, its low watermark, is the one that was asked
-for; or when this broker can not see to it any more. What is not done when the client's time is up has timed out.
+for; or when this broker cannot see to it any more. What is not done when the client's time is up has timed out.
 """
 
 from collections.abc import Callable, Sequence

@@ -29,7 +29,7 @@ _routes: Final[dict[int, Route]] = {}
 
 
 def serve(broker: "Broker", connection: Connection, frame: memoryview) -> None:
-    """Deal with one request: answer it, park it, or raise ``ProtocolError`` if it can not be understood."""
+    """Deal with one request: answer it, park it, or raise ``ProtocolError`` if it cannot be understood."""
     head = read_request_head(frame)
     api_key, api_version = head.api_key, head.api_version
     route = _routes.get(api_key << 16 | api_version) if api_version >= 0 else None

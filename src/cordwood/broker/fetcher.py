@@ -5,7 +5,7 @@ this broker has got to in partitions that brought something, and partitions that
 with its leader epoch and with the epoch of its newest record, so that the leader can say where the two logs part; then
 what lies beyond is cut off, never for any other reason.
 
-A partition that can not go on rests for a while, outside of the session. A role that changes does not wait for the
+A partition that cannot go on rests for a while, outside of the session. A role that changes does not wait for the
 answer under way: the leader answers that when the next request comes.
 """
 
@@ -284,7 +284,7 @@ class Fetcher:
         before = partition.log.end_offset, partition.log.latest_epoch
         self._broker.replicas.truncate(self._broker, partition, diverging)
         if (partition.log.end_offset, partition.log.latest_epoch) == before:
-            self._broker.logger.error("%s can not be cut as its leader asks: %s", partition.name, diverging)
+            self._broker.logger.error("%s cannot be cut as its leader asks: %s", partition.name, diverging)
             self._rest(followed)
         else:
             self._changed[followed] = None

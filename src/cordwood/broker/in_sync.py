@@ -41,7 +41,7 @@ class InSync:
         self._rest_until_ms = 0
         self._under_way = 0
         self._portion_max = STATES_MAX
-        """How many partitions are changed at once: fewer while that fails, or one that can not be would keep others."""
+        """How many partitions are changed at once: fewer while that fails, or one that cannot be would keep others."""
         self._failed: dict[Partition, None] = {}
         """What was proposed last and failed. That, and how it ends, is said once."""
         self._end_of_event: Waiter | None = None

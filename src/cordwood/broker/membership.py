@@ -77,7 +77,7 @@ class Membership:
         self.may_stop = not broker.clustered
         """Once it is ``stopping``: nobody could take over more than has been taken over."""
         self.has_left = not broker.clustered
-        """Once it was told to ``leave``: it has, or it can not say so."""
+        """Once it was told to ``leave``: it has, or it cannot say so."""
 
     def start(self) -> None:
         if self._broker.clustered:
@@ -183,7 +183,7 @@ class Membership:
         self._registering = False
         image, node = self._broker.image, self._broker.node
         if refusal is not None:
-            self._broker.logger.warning("broker %d can not register yet: %s", node, refusal)
+            self._broker.logger.warning("broker %d cannot register yet: %s", node, refusal)
             self._retry = self._broker.timers.at(self._broker.now.mono_ms + self._retry_ms, self._again)
             self._retry_ms = min(2 * self._retry_ms, RETRY_MS_MAX)
             return
@@ -236,7 +236,7 @@ class Membership:
 
     def _announced(self, refusal: Refused | None) -> None:
         if refusal is not None:
-            self._broker.logger.warning("others can not be told that this broker stops: %s", refusal)
+            self._broker.logger.warning("others cannot be told that this broker stops: %s", refusal)
             self.may_stop = True
 
     def _enough(self, now: Instant) -> None:

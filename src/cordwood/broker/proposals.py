@@ -8,7 +8,7 @@ A store that is away does not fail a change that somebody has *patience* for: it
 is back, and is refused when the patience is at its end. Such changes stand in one line, in the order in which they
 were asked for, and only the first of them is with the store: what comes later is never overtaken by what was tried in
 vain before. Whoever is told what became of a change and then wants another has the place of the first for it: so large
-wishes, which come in portions, are not overtaken either. A change of which the store can not say whether it was done is
+wishes, which come in portions, are not overtaken either. A change of which the store cannot say whether it was done is
 not tried again: others may have undone it since. None rests whose client is gone. What is refused says what is known:
 
 - nothing was done: NOT_CONTROLLER. Clients take it for a cluster that is busy with itself, and Java's ask again;

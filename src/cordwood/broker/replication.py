@@ -186,4 +186,4 @@ class Replication:
 
 
 def _ignore(_: Refused | None) -> None:
-    """The next record that can not be written asks for it again."""
+    """The next record that cannot be written asks for it again."""

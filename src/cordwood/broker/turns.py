@@ -1,7 +1,7 @@
 """Requests that are worked out in several turns of the loop: a few kilobytes of one can stand for gigabytes to look at.
 
 All of them together have one step in a turn: a hundred take longer each, and keep nobody else waiting. Of the client of
-one no other request is begun meanwhile, so it can not have two of them under way.
+one no other request is begun meanwhile, so it cannot have two of them under way.
 """
 
 from collections import deque

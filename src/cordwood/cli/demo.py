@@ -1,7 +1,7 @@
 """``cordwood demo``: a broker, a group of consumers, and a job on Spark, in a few readable lines.
 
 It checks what it shows: whatever is lost, doubled, out of order or added up wrongly ends it with an error. Where Spark
-can not run, it says what to install, and shows the rest.
+cannot run, it says what to install, and shows the rest.
 """
 
 import argparse

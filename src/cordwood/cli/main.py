@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PermissionError as error:
         if error.filename is None:
             raise
-        print(f"cordwood: {error.filename} can not be used: {error.strerror}", file=sys.stderr)
+        print(f"cordwood: {error.filename} cannot be used: {error.strerror}", file=sys.stderr)
         return FAILED
     except OSError as error:
         if error.errno not in FULL:

@@ -108,7 +108,7 @@ def shown(word: str) -> str:
 def topic_name(text: str) -> str:
     """For argparse: what may be a topic's name, as far as it can be told without the cluster."""
     if not text:
-        raise argparse.ArgumentTypeError("a topic's name can not be empty")
+        raise argparse.ArgumentTypeError("a topic's name cannot be empty")
     if not utf8(text).isprintable():
         raise argparse.ArgumentTypeError(f"{text!r} has a character that no topic's name has")
     return text
@@ -117,5 +117,5 @@ def topic_name(text: str) -> str:
 def group_name(text: str) -> str:
     """For argparse: any text is a group's name, but for none at all."""
     if not text:
-        raise argparse.ArgumentTypeError("a group's name can not be empty")
+        raise argparse.ArgumentTypeError("a group's name cannot be empty")
     return utf8(text)

@@ -113,7 +113,7 @@ def _run(arguments: argparse.Namespace) -> int:
     bootstrap = arguments.bootstrap or project.bootstrap
     if bootstrap is not None:
         knock(bootstrap)
-    project.settings(bootstrap, client_id="", timeout_ms=1)  # what can not be used is said before Spark starts
+    project.settings(bootstrap, client_id="", timeout_ms=1)  # what cannot be used is said before Spark starts
     order = Order(
         directory=str(project.root),
         watch=arguments.watch,

@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _separator(text: str) -> bytes:
     if not text:
-        raise argparse.ArgumentTypeError("it can not be empty; leave it out for no keys")
+        raise argparse.ArgumentTypeError("it cannot be empty; leave it out for no keys")
     return os.fsencode(text)
 
 

@@ -26,7 +26,7 @@ def plan(
     >>> plan({0: (1, 2)}, [1, 2, 3], 2, {1: "a", 2: "a", 3: "b"})
     {0: (1, 3)}
     """
-    assert 0 < replicas <= len(set(brokers)), "a broker can not have two replicas of a partition"
+    assert 0 < replicas <= len(set(brokers)), "a broker cannot have two replicas of a partition"
     there = {broker: racks[broker] for broker in brokers if racks and broker in racks}
     several = len({there.get(broker) for broker in brokers}) > 1
     return _Plan(brokers, there if several else {}).make(current, replicas)

@@ -75,7 +75,7 @@ def _read(path: str) -> str:
     try:
         return Path(path).read_text("utf-8")
     except OSError as error:
-        raise ConfigError(f"{path} can not be read: {error.strerror}; --config wants a properties file") from None
+        raise ConfigError(f"{path} cannot be read: {error.strerror}; --config wants a properties file") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not a text in UTF-8; --config wants a properties file") from None
 

@@ -62,7 +62,7 @@ class Cluster:
         try:
             return kind(self._settings(more))
         except KafkaException as exception:
-            raise ClientError(f"the client can not be set up: {sentence(cause(exception))}") from None
+            raise ClientError(f"the client cannot be set up: {sentence(cause(exception))}") from None
 
     def _settings(self, more: Mapping[str, object]) -> dict[str, object]:
         knock(self.bootstrap)
@@ -113,7 +113,7 @@ def _refusal(address: str) -> str | None:
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), KNOCK_TIMEOUT_S).close()
-    except (socket.gaierror, UnicodeError):  # a name that can not even be asked for
+    except (socket.gaierror, UnicodeError):  # a name that cannot even be asked for
         return "no such host"
     except TimeoutError:
         return "no answer"

@@ -94,11 +94,11 @@ def _describe(settings: RawSettings) -> DescribeClusterResponse:
 
     def attempt() -> DescribeClusterResponse:
         answer = cluster.any_connection().ask(DescribeClusterRequest(), DescribeClusterResponse)
-        raise_for("the cluster can not be described", answer.error_code, answer.error_message)
+        raise_for("the cluster cannot be described", answer.error_code, answer.error_message)
         return answer
 
     try:
-        return cluster.retrying("the cluster can not be described", attempt)
+        return cluster.retrying("the cluster cannot be described", attempt)
     finally:
         cluster.close()
 

@@ -1,6 +1,6 @@
 """Asking again for what a cluster could not do just now.
 
-A cluster that can not reach its metadata store, or that has no controller, says so in a code of its own and is back
+A cluster that cannot reach its metadata store, or that has no controller, says so in a code of its own and is back
 soon. librdkafka leaves such answers to the application. What was asked for may have been done all the same if an answer
 was lost: who asks again must not be surprised to find it done.
 """

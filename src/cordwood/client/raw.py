@@ -104,7 +104,7 @@ class RawClient:
     @property
     def cluster_id(self) -> str:
         """Empty for a cluster that has none."""
-        return self._cluster.retrying("the cluster's id can not be read", lambda: self._cluster.cluster_id)
+        return self._cluster.retrying("the cluster's id cannot be read", lambda: self._cluster.cluster_id)
 
     def topics(self, names: Sequence[str] | None = None, *, create: bool = False) -> dict[str, TopicMeta]:
         """The topics of these names (None: all, internal ones too), asked anew; those that do not exist are left out.
@@ -117,7 +117,7 @@ class RawClient:
                 return {name: self._cluster.topic(name, create=True) for name in names or ()}
             return self._cluster.read_metadata(names)
 
-        return self._cluster.retrying("the topics can not be read", attempt)
+        return self._cluster.retrying("the topics cannot be read", attempt)
 
     def offsets(self, wanted: Mapping[Partition, int]) -> dict[Partition, FoundOffset]:
         """For each partition: LATEST, EARLIEST, or the first offset whose record is not older than a time in ms.
@@ -136,7 +136,7 @@ class RawClient:
             if len(found) < len(wanted):
                 raise_for("some partitions were not answered for", 13)
 
-        self._cluster.retrying("the offsets can not be read", attempt)
+        self._cluster.retrying("the offsets cannot be read", attempt)
         return {partition: found[partition] for partition in wanted}
 
     def _offsets_request(self, wanted: Mapping[Partition, int]) -> ListOffsetsRequest:
@@ -177,7 +177,7 @@ class RawClient:
         wanted = Wanted(topic, partition, isolation)
         limit = max_bytes or self.settings.fetch_bytes
         return self._cluster.retrying(
-            f"{wanted} can not be read",
+            f"{wanted} cannot be read",
             lambda: fetch_once(self._cluster, wanted, offset, max_bytes=limit, wait_ms=wait_ms),
         )
 
@@ -213,7 +213,7 @@ class RawClient:
 
         limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
         producing = Producing(self._cluster, topic, batches, acks=acks, timeout_ms=limit_ms)
-        return self._cluster.retrying(f"{topic} can not be written to", producing.attempt)
+        return self._cluster.retrying(f"{topic} cannot be written to", producing.attempt)
 
     def publisher(
         self, topic: str, *, acks: int = -1, timeout_ms: int | None = None, under_way: int = 4
@@ -236,7 +236,7 @@ class RawClient:
 
         wanted = list(partitions)
         return self._cluster.retrying(
-            "the log directories can not be read", lambda: raw_log_dirs.log_dirs(self._cluster, wanted)
+            "the log directories cannot be read", lambda: raw_log_dirs.log_dirs(self._cluster, wanted)
         )
 
     def topic_settings(self, topics: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -244,7 +244,7 @@ class RawClient:
         from . import raw_configs
 
         return self._cluster.retrying(
-            "the topics' settings can not be read", lambda: raw_configs.topic_settings(self._cluster, topics, names)
+            "the topics' settings cannot be read", lambda: raw_configs.topic_settings(self._cluster, topics, names)
         )
 
     def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
@@ -253,14 +253,14 @@ class RawClient:
 
         if offsets:
             self._cluster.retrying(
-                f"group {group} can not commit", lambda: raw_group.commit(self._cluster, group, offsets)
+                f"group {group} cannot commit", lambda: raw_group.commit(self._cluster, group, offsets)
             )
 
     def committed(self, group: str) -> dict[Partition, int]:
         """What a group has committed; empty if there is no such group."""
         from . import raw_group
 
-        what = f"the offsets of group {group} can not be read"
+        what = f"the offsets of group {group} cannot be read"
         return self._cluster.retrying(what, lambda: raw_group.committed(self._cluster, group))
 
 
@@ -270,7 +270,7 @@ def _take_offsets(answer: ListOffsetsResponse, found: dict[Partition, FoundOffse
         for part in topic.partitions:
             name = (topic.name, part.partition_index)
             try:
-                raise_for(f"the offsets of {name[0]}-{name[1]} can not be read", part.error_code, topic=name)
+                raise_for(f"the offsets of {name[0]}-{name[1]} cannot be read", part.error_code, topic=name)
             except (Retry, UnknownTopic) as reason:
                 trouble = trouble or reason
             else:

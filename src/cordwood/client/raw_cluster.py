@@ -182,7 +182,7 @@ class Cluster:
         request = MetadataRequest(topics=asked, allow_auto_topic_creation=create)
         answer = self.any_connection().ask(request, MetadataResponse)
         if answer.error_code:
-            raise Retry("the cluster's metadata can not be read", error_of(answer.error_code))
+            raise Retry("the cluster's metadata cannot be read", error_of(answer.error_code))
         self._learn_brokers(answer)
         found = {}
         for topic in answer.topics:

@@ -24,7 +24,7 @@ def topic_settings(cluster: Cluster, topics: Sequence[str], names: Sequence[str]
     answer = cluster.any_connection().ask(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse)
     found: dict[str, dict[str, str]] = {}
     for result in answer.results:
-        what = f"the settings of topic {result.resource_name} can not be read"
+        what = f"the settings of topic {result.resource_name} cannot be read"
         if error_of(result.error_code) is Error.UNKNOWN_TOPIC_OR_PARTITION:
             raise UnknownTopic(result.resource_name)
         raise_for(what, result.error_code, result.error_message)

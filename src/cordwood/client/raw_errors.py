@@ -96,8 +96,8 @@ _TEXTS = {
     Error.RECORD_LIST_TOO_LARGE: "a batch is larger than the topic's segments",
     Error.INVALID_TOPIC: "a topic's name is 1 to 249 letters, digits, dots, dashes and underscores",
     Error.UNSUPPORTED_COMPRESSION_TYPE: "the broker does not know this compression",
-    Error.UNKNOWN_MEMBER_ID: "the group has members, so its offsets can not be committed from outside",
-    Error.ILLEGAL_GENERATION: "the group has members, so its offsets can not be committed from outside",
+    Error.UNKNOWN_MEMBER_ID: "the group has members, so its offsets cannot be committed from outside",
+    Error.ILLEGAL_GENERATION: "the group has members, so its offsets cannot be committed from outside",
     Error.INVALID_RECORD: "the broker does not take such records: does the topic want keys, or other timestamps?",
 }
 

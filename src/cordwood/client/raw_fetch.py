@@ -145,7 +145,7 @@ class _Reading:
         except (ConnectionLost, Retry, UnknownTopic) as reason:
             self._asked = None
             self._cluster.forget_topics()
-            self._patience.wait(f"{self._wanted} can not be read up to offset {self._end}", reason)
+            self._patience.wait(f"{self._wanted} cannot be read up to offset {self._end}", reason)
             return None
         return self._taken(fetched)
 

@@ -44,7 +44,7 @@ class Producing:
     def __init__(
         self, cluster: Cluster, topic: str, batches: Mapping[int, Buffer], *, acks: int, timeout_ms: int
     ) -> None:
-        assert acks in (-1, 1), "a batch that nobody confirms can not be retried"
+        assert acks in (-1, 1), "a batch that nobody confirms cannot be retried"
         self._cluster = cluster
         self._topic = topic
         self._left = dict(batches)
@@ -151,7 +151,7 @@ class Publisher:
         """Return when all is stored.
 
         Raises:
-            RawError: some of it can not be.
+            RawError: some of it cannot be.
         """
         while self._rounds:
             self._settle_oldest()
@@ -193,7 +193,7 @@ class Publisher:
             self._rounds.popleft()
 
     def _send_again(self, producing: Producing) -> None:
-        what = f"{self._topic} can not be written to"
+        what = f"{self._topic} cannot be written to"
         try:
             self._cluster.retrying(what, producing.attempt)
         except RequestRefused as refusal:

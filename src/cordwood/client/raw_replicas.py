@@ -1,7 +1,7 @@
 """Where partitions have their replicas, and who leads: moves between brokers, begun, cancelled and listed; elections.
 
 confluent-kafka has no call for moves, and its call for elections fails on some Pythons, so both go through the raw
-client. They are asked of the controller, or of the broker that stands in for it where clients can not reach it.
+client. They are asked of the controller, or of the broker that stands in for it where clients cannot reach it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -92,7 +92,7 @@ class Replicas:
             answer = self._cluster.any_connection().ask(MetadataRequest(topics=[]), MetadataResponse)
             return {broker.node_id: broker.rack for broker in answer.brokers if broker.rack is not None}
 
-        return self._cluster.retrying("the brokers can not be listed", attempt)
+        return self._cluster.retrying("the brokers cannot be listed", attempt)
 
     def under_way(self) -> dict[Partition, Move]:
         """All moves that are not done, in the order of the partitions."""
@@ -100,7 +100,7 @@ class Replicas:
 
         def attempt() -> dict[Partition, Move]:
             answer = self._ask_controller(request, ListPartitionReassignmentsResponse)
-            raise_for("the moves can not be listed", answer.error_code, answer.error_message)
+            raise_for("the moves cannot be listed", answer.error_code, answer.error_message)
             return {
                 (topic.name, p.partition_index): Move(
                     tuple(p.replicas), tuple(p.adding_replicas), tuple(p.removing_replicas)
@@ -109,7 +109,7 @@ class Replicas:
                 for p in topic.partitions
             }
 
-        return dict(sorted(self._cluster.retrying("the moves can not be listed", attempt).items()))
+        return dict(sorted(self._cluster.retrying("the moves cannot be listed", attempt).items()))
 
     def sizes(self, node_id: int, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """How many bytes of each of these partitions a broker has; nothing of a broker that does not answer."""
@@ -166,7 +166,7 @@ class Replicas:
 
         def attempt() -> dict[Partition, Refusal]:
             answer = self._ask_controller(request, AlterPartitionReassignmentsResponse)
-            raise_for("the partitions can not be moved", answer.error_code, answer.error_message)
+            raise_for("the partitions cannot be moved", answer.error_code, answer.error_message)
             refused = {
                 (topic.name, p.partition_index): _refusal(p.error_code, p.error_message)
                 for topic in answer.responses
@@ -176,7 +176,7 @@ class Replicas:
             _raise_for_now(refused)
             return refused
 
-        return self._cluster.retrying("the partitions can not be moved", attempt)
+        return self._cluster.retrying("the partitions cannot be moved", attempt)
 
     def _ask_controller(self, request: object, answer: type[R]) -> R:
         metadata = self._cluster.any_connection().ask(MetadataRequest(topics=[]), MetadataResponse)

@@ -102,7 +102,7 @@ class RawSettings:
         """From the properties of a Java client, such as ``bootstrap.servers`` and ``security.protocol``.
 
         Raises:
-            ConfigError: one of them can not be used; the text begins with its name.
+            ConfigError: one of them cannot be used; the text begins with its name.
         """
         if "bootstrap.servers" not in properties:
             raise ConfigError("bootstrap.servers is missing; write it as host:port, several with commas between them")
@@ -183,7 +183,7 @@ def _pem(properties: Mapping[str, str], store: str) -> str | None:
     location = properties.get(f"{store}.location")
     if location is not None and properties.get(f"{store}.type", "JKS").upper() != "PEM":
         raise ConfigError(
-            f"{store}.location is a Java key store, which can not be read here: convert it to PEM "
+            f"{store}.location is a Java key store, which cannot be read here: convert it to PEM "
             f"(keytool -exportcert -rfc) and set {store}.type=PEM"
         )
     return location

@@ -13,6 +13,6 @@ def tls_context(security: Security) -> ssl.SSLContext:
         if security.certificate_file is not None:
             context.load_cert_chain(security.certificate_file, security.key_file, security.key_password)
     except (OSError, ssl.SSLError) as error:
-        raise AuthenticationFailed(f"the certificates can not be used: {error}; they must be PEM files") from error
+        raise AuthenticationFailed(f"the certificates cannot be used: {error}; they must be PEM files") from error
     context.check_hostname = security.check_host
     return context

@@ -1,6 +1,6 @@
 """Changes of topics and settings: a function checks a wish against the image and returns the operations that fulfil it.
 
-Nothing happens here. A wish that can not be fulfilled raises ``Refused`` with Kafka's code and a sentence for a person.
+Nothing happens here. A wish that cannot be fulfilled raises ``Refused`` with Kafka's code and a sentence for a person.
 Any broker may propose what comes out of it; every operation names the version of the node that it was planned from.
 """
 
@@ -57,7 +57,7 @@ def check_new_name(image: MetadataImage, name: str) -> TopicName:
     """The name of a topic that can be made."""
     topic = check_name(name)
     if topic == METADATA_LOG:
-        raise Refused(Error.INVALID_REQUEST, f"'{topic}' is the log of Kafka's controllers; it can not be created.")
+        raise Refused(Error.INVALID_REQUEST, f"'{topic}' is the log of Kafka's controllers; it cannot be created.")
     if topic in image.topics:
         raise Refused(Error.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
     other = collision(topic, image.similar(topic))

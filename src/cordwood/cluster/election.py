@@ -86,7 +86,7 @@ def imbalanced(image: MetadataImage, live: Live) -> list[tuple[TopicInfo, Partit
 
 
 def elect_preferred(partition: PartitionInfo, live: Live) -> State:
-    """What a person asks for: the first replica leads. If it can not and nobody else does, another one in sync."""
+    """What a person asks for: the first replica leads. If it cannot and nobody else does, another one in sync."""
     if partition.leader == partition.replicas[0]:
         raise Refused(Error.ELECTION_NOT_NEEDED, "Its preferred leader leads already.")
     state = preferred_state(partition, live)

@@ -98,7 +98,7 @@ def completed(assignment: Assignment, state: State, live: Live) -> Move | None:
 
 
 def _changed(state: State, replicas: tuple[NodeId, ...], isr: tuple[NodeId, ...], live: Live) -> State:
-    """The state for fewer replicas. A leader that stays begins an epoch too: who was removed can not follow it."""
+    """The state for fewer replicas. A leader that stays begins an epoch too: who was removed cannot follow it."""
     leader, _, isr = settled(State(state.leader, state.leader_epoch, isr), replicas, live)
     return State(leader, state.leader_epoch + 1, isr)
 

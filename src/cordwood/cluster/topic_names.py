@@ -14,9 +14,9 @@ _LEGAL = re.compile(r"[A-Za-z0-9._-]+")
 def check_name(name: str) -> TopicName:
     """The name, if a topic may have it; else ``Refused(INVALID_TOPIC)`` with the reason."""
     if not name:
-        raise Refused(Error.INVALID_TOPIC, "A topic's name can not be empty.")
+        raise Refused(Error.INVALID_TOPIC, "A topic's name cannot be empty.")
     if name in (".", ".."):
-        raise Refused(Error.INVALID_TOPIC, "A topic's name can not be '.' or '..'.")
+        raise Refused(Error.INVALID_TOPIC, "A topic's name cannot be '.' or '..'.")
     if len(name) > LENGTH_MAX:
         raise Refused(
             Error.INVALID_TOPIC, f"A topic's name has at most {LENGTH_MAX} characters; this one has {len(name)}."

@@ -140,12 +140,12 @@ def _check_not_zero(texts: Mapping[str, str]) -> None:
 def _check_alterable(name: str, for_all: bool) -> None:
     if (setting := BROKER_SETTINGS.get(name)) is None:
         if is_foreign(name):
-            raise ConfigError(f"{name} has no effect here and can not be altered")
+            raise ConfigError(f"{name} has no effect here and cannot be altered")
         raise unknown_name("setting", name, BROKER_SETTINGS)
     if setting.scope is Scope.READ_ONLY:
-        raise ConfigError(f"{name} can not be altered while the broker runs; set it in its file and restart it")
+        raise ConfigError(f"{name} cannot be altered while the broker runs; set it in its file and restart it")
     if for_all and setting.scope is Scope.PER_BROKER:
-        raise ConfigError(f"{name} can not be altered for all brokers at once; name the broker")
+        raise ConfigError(f"{name} cannot be altered for all brokers at once; name the broker")
 
 
 def _applied(current: Mapping[str, str], changes: Sequence[Change], known: Mapping[str, Setting]) -> dict[str, str]:
@@ -177,7 +177,7 @@ def _outcome(current: str | None, change: Change, known: Mapping[str, Setting]) 
 
 def _list_after(operation: Operation, current: str | None, name: str, value: str, setting: Setting | None) -> list[str]:
     if setting is None or setting.kind is not Kind.LIST:
-        raise Refused(Error.INVALID_CONFIG, f"can not {operation.name} to {name}: it is not a list")
+        raise Refused(Error.INVALID_CONFIG, f"cannot {operation.name} to {name}: it is not a list")
     text = current if current is not None else setting.text(setting.default)
     before = [word for word in (text or "").split(",") if word]
     words = value.split(",")

@@ -462,7 +462,7 @@ class BrokerConfig:
     )
     zookeeper_password: Password | None = setting(default=None, ours=True, doc="That user's password.")
     zookeeper_set_acl: Bool = setting(
-        default=False, later=True, doc="Write to ZooKeeper so that others can not change it."
+        default=False, later=True, doc="Write to ZooKeeper so that others cannot change it."
     )
     auto_leader_rebalance_enable: Bool = setting(
         default=True, doc="Give leadership back to the preferred replicas by and by."

@@ -39,9 +39,9 @@ class Outcome:
     """Records and replies. The records are written as one batch, all or none.
 
     Of one that *splits* each record counts for itself: what does not fit into one batch is written as several, in
-    order, and what is written stays so if the rest can not be.
+    order, and what is written stays so if the rest cannot be.
 
-    If they can not be written, *failed* is told, which may undo what it prepared outside of the durable state and must
+    If they cannot be written, *failed* is told, which may undo what it prepared outside of the durable state and must
     answer those in *replies*; without it they are all refused.
 
     One that *gathers* may wait a little for others.

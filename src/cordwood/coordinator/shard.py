@@ -140,7 +140,7 @@ class Shard:
                 self._apply_slice(found.read())
                 return len(found)
         except (StorageError, CorruptData, Refused) as error:
-            self._logger.error("%s can not be loaded, its groups are not served: %s", self.partition.name, error)
+            self._logger.error("%s cannot be loaded, its groups are not served: %s", self.partition.name, error)
             self.load_error = error
             self.end()
             return 0
@@ -284,7 +284,7 @@ class Shard:
     def _refuse(self, outcomes: Sequence[Outcome], refusal: Refused, now: Instant) -> None:
         """They could not be written. If they were too much for one batch, each has a batch of its own.
 
-        What was decided ahead rests on what was decided before it: if one can not be written, nor can the next.
+        What was decided ahead rests on what was decided before it: if one cannot be written, nor can the next.
         """
         if refusal.error is not Error.RECORD_LIST_TOO_LARGE or len(outcomes) == 1:
             for outcome in outcomes:
@@ -330,7 +330,7 @@ class Shard:
             self.partition.watchers.pop(self, None)
 
     def end(self) -> None:
-        """This broker does not lead the partition any more, or can not serve it."""
+        """This broker does not lead the partition any more, or cannot serve it."""
         self.state = ShardState.OVER
         self.partition.watchers.pop(self, None)
         waiting = [each.outcome for each in self._waiting] + self._gathered

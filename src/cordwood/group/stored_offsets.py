@@ -1,7 +1,7 @@
 """Committed offsets as records of ``__consumer_offsets``: by hand, since a start may have to read millions of them.
 
 A key is of kind 1 (0 in very old logs). A value has one of five versions: 4 is written, and 1 where the client chose
-when the offset expires, which later versions can not say. Values in any other shape than the two that Kafka 4 writes
+when the offset expires, which later versions cannot say. Values in any other shape than the two that Kafka 4 writes
 take the long way through ``wire``.
 """
 

@@ -90,7 +90,7 @@ class Compaction:
         """Do it, step by step; each step tells how many bytes it has read and written.
 
         Raises:
-            StorageError, CorruptData: a segment can not be read or written. The log is as it was.
+            StorageError, CorruptData: a segment cannot be read or written. The log is as it was.
         """
         try:
             self._remove_leftovers()

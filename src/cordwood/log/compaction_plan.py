@@ -34,7 +34,7 @@ def cleanable(log: Log, *, high_watermark: int, now_ms: int) -> Cleanable | None
     """What may be compacted; None if there is nothing.
 
     Raises:
-        StorageError, CorruptData: a segment can not be read.
+        StorageError, CorruptData: a segment cannot be read.
     """
     segments = log.segments
     if len(segments) < 2 or not all(segment.is_in_place for segment in segments):

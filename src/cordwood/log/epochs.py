@@ -155,5 +155,5 @@ def _parsed(words: list[str]) -> EpochStart:
     except ValueError as error:
         raise CorruptData(f"{' '.join(words)!r} is no leader epoch and offset") from error
     if epoch < 0 or start_offset < 0:
-        raise CorruptData(f"leader epoch {epoch} can not begin at {start_offset}")
+        raise CorruptData(f"leader epoch {epoch} cannot begin at {start_offset}")
     return EpochStart(epoch, start_offset)

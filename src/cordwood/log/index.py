@@ -105,7 +105,7 @@ class Index:
         self._forget_block()
 
     def store(self, entries: Iterable[tuple[int, int]]) -> None:
-        """Begin anew with *entries*, in a file that a crash can not tear."""
+        """Begin anew with *entries*, in a file that a crash cannot tear."""
         data = b"".join([self._pack(first, second) for first, second in entries])
         self._disk.replace(self._path, data)
         self.forget()

@@ -107,7 +107,7 @@ class ProduceRules:
             body = decompressed(data, header, limit=self._decompressed_bytes_max, effort=self._effort)
             max_timestamp = self._check_records(body, header, now_ms)
         except CorruptData as error:
-            raise Refused(Error.INVALID_RECORD, f"The records of the batch can not be read: {error}.") from error
+            raise Refused(Error.INVALID_RECORD, f"The records of the batch cannot be read: {error}.") from error
         if self._target is None or self._target == header.codec:
             return data, header
         built = memoryview(self._compressed(body, header.replaced(max_timestamp=max_timestamp), self._target))

@@ -61,7 +61,7 @@ class _Opening:
         self._segments: list[Segment] = []
         self._epochs = LeaderEpochs(disk, f"{directory}/{LEADER_EPOCHS}")
         self._stored_epochs: tuple[EpochStart, ...] | None = ()
-        """What the file of epochs says; None if it can not be read."""
+        """What the file of epochs says; None if it cannot be read."""
         self._producers = Producers()
         self._snapshots = SnapshotFiles(disk, directory)
         self._stopped_cleanly = False

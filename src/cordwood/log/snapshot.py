@@ -80,7 +80,7 @@ class SnapshotFiles:
         self._unsynced.append(offset)
 
     def load_latest(self) -> tuple[int, list[SnapshotEntry]] | None:
-        """The newest snapshot that can be read, and its offset. Those that can not be are removed."""
+        """The newest snapshot that can be read, and its offset. Those that cannot be are removed."""
         while self._offsets:
             offset = self._offsets[-1]
             try:

@@ -29,7 +29,7 @@ def divergence(log: Log, *, last_epoch: int, offset: int) -> EpochEnd | None:
 
 
 def truncation_offset(log: Log, leaders: EpochEnd) -> int:
-    """The offset from which on *log* can not stay.
+    """The offset from which on *log* cannot stay.
 
     *leaders* is the leader's answer to the follower's newest epoch: the nearest epoch up to it that the leader knows,
     and where that ends there. If the follower does not know that epoch, it cuts back to the last one that it has before

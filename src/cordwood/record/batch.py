@@ -259,7 +259,7 @@ def check_counts(header: BatchHeader) -> None:
     if header.base_offset < 0 or header.last_offset_delta < 0:
         raise CorruptData(f"offsets {header.base_offset} + {header.last_offset_delta} are negative")
     if not 0 <= header.record_count <= header.last_offset_delta + 1:
-        raise CorruptData(f"{header.record_count} records can not have {header.last_offset_delta + 1} offsets")
+        raise CorruptData(f"{header.record_count} records cannot have {header.last_offset_delta + 1} offsets")
 
 
 def checksum(batch: Buffer) -> int:
@@ -405,7 +405,7 @@ def _not_a_batch(data: memoryview) -> Refused:
     if magic != MAGIC:
         return Refused(Error.CORRUPT_MESSAGE, f"There is no record format {magic}.")
     if length < HEADER_SIZE - LENGTH_END:
-        return Refused(Error.CORRUPT_MESSAGE, f"A record batch can not be {length} bytes long.")
+        return Refused(Error.CORRUPT_MESSAGE, f"A record batch cannot be {length} bytes long.")
     if length + LENGTH_END > size:
         return Refused(Error.INVALID_RECORD, "There is no whole record batch.")
     return Refused(Error.INVALID_RECORD, "There must be exactly one record batch for a partition.")
@@ -415,7 +415,7 @@ def _invalid_offsets(header: BatchHeader) -> Refused:
     if header.base_offset:
         return Refused(Error.INVALID_RECORD, f"The base offset must be 0, not {header.base_offset}.")
     if header.record_count <= 0:
-        return Refused(Error.INVALID_RECORD, f"A batch can not have {header.record_count} records.")
+        return Refused(Error.INVALID_RECORD, f"A batch cannot have {header.record_count} records.")
     text = f"{header.record_count} records do not go with a last offset delta of {header.last_offset_delta}."
     return Refused(Error.INVALID_RECORD, text)
 

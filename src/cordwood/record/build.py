@@ -148,7 +148,7 @@ def _decoded(body: memoryview, position: int, header: BatchHeader) -> tuple[Reco
     length, position = read_varint(body, position, len(body))
     end = position + length
     if length < 0 or end > len(body):
-        raise CorruptData(f"a record can not be {length} bytes long")
+        raise CorruptData(f"a record cannot be {length} bytes long")
     timestamp_delta, position = read_varint(body, position + 1, end)  # the byte before it: attributes, unused
     offset_delta, position = read_varint(body, position, end)
     key, position = _read_bytes(body, position, end)
@@ -165,7 +165,7 @@ def _decoded(body: memoryview, position: int, header: BatchHeader) -> tuple[Reco
 
 def _read_headers(body: memoryview, position: int, end: int, count: int) -> tuple[list[tuple[str, bytes | None]], int]:
     if not 0 <= count <= (end - position) // 2:  # a header is two lengths at least
-        raise CorruptData(f"a record can not have {count} headers")
+        raise CorruptData(f"a record cannot have {count} headers")
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
         name, position = _read_bytes(body, position, end)

@@ -98,7 +98,7 @@ def _decompress_snappy(data: memoryview, limit: int) -> Buffer:
         (length,) = _block_length.unpack_from(data, position)
         position += _block_length.size
         if not 0 < length <= len(data) - position:
-            raise CorruptData(f"snappy: a block can not be {length} bytes long")
+            raise CorruptData(f"snappy: a block cannot be {length} bytes long")
         output += _decompress_block(data[position : position + length], limit, len(output))
         position += length
     return output

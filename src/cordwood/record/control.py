@@ -51,12 +51,12 @@ def _parsed(record: Record) -> EndMarker | None:
         raise CorruptData("the key of a control record is cut off")
     version, type_number = _KEY.unpack_from(key)
     if version < 0:
-        raise CorruptData(f"a control record can not have version {version}")
+        raise CorruptData(f"a control record cannot have version {version}")
     if type_number not in (ControlType.ABORT, ControlType.COMMIT):
         return None
     if len(value) < _VALUE.size:
         raise CorruptData("the value of a control record is cut off")
     version, coordinator_epoch = _VALUE.unpack_from(value)
     if version < 0:
-        raise CorruptData(f"an end marker can not have version {version}")
+        raise CorruptData(f"an end marker cannot have version {version}")
     return EndMarker(ControlType(type_number), coordinator_epoch, record.timestamp)

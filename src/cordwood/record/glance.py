@@ -55,7 +55,7 @@ def glance(body: Buffer, header: BatchHeader) -> Iterator[tuple[int, int, bool]]
         length, position = read_varint(body, position, size)
         end = position + length
         if length < 0 or end > size:
-            raise CorruptData(f"a record can not be {length} bytes long")
+            raise CorruptData(f"a record cannot be {length} bytes long")
         timestamp_delta, position = read_varint(body, position + 1, end)  # the byte before it: attributes, unused
         offset_delta, position = read_varint(body, position, end)
         key_length, position = read_varint(body, position, end)
@@ -107,7 +107,7 @@ def newest_since(body: Buffer, header: BatchHeader, from_offset: int) -> tuple[i
 def _after_headers(body: Buffer, position: int, end: int) -> int:
     count, position = read_varint(body, position, end)
     if not 0 <= count <= (end - position) // 2:  # a header is two lengths at least
-        raise CorruptData(f"a record can not have {count} headers")
+        raise CorruptData(f"a record cannot have {count} headers")
     for _ in range(count):
         name_length, position = read_varint(body, position, end)
         if name_length < 0:

@@ -51,7 +51,7 @@ def spans(body: bytes, header: BatchHeader) -> list[RecordSpan]:
             length, position = read_varint(body, position, size)
             end = position + length
             if length < 0 or end > size:
-                raise CorruptData(f"a record can not be {length} bytes long")
+                raise CorruptData(f"a record cannot be {length} bytes long")
             position += 1  # attributes, unused
             number = body[position]
             if number < 0x80:

@@ -24,7 +24,7 @@ class DirectoryLock:
             self._fd = os.open(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise ConfigError(
-                f"the data directory {directory} can not be written to: {error.strerror}; choose another --data"
+                f"the data directory {directory} cannot be written to: {error.strerror}; choose another --data"
             ) from None
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -91,7 +91,7 @@ class RealFile:
             written += _write_at(self._descriptor, data[written:], self.size + written)
 
     def _cut_back(self, size: int) -> None:
-        """Part of a failed write may have reached the file. What can not be cut off now goes with the next append."""
+        """Part of a failed write may have reached the file. What cannot be cut off now goes with the next append."""
         try:
             os.ftruncate(self._descriptor, size)
         except OSError:

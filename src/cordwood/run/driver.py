@@ -90,7 +90,7 @@ class Driver:
         self._descriptors_max = descriptors() * 7 // 8
         self._on_failure = on_failure
         self.failure: Exception | None = None
-        """Why the broker can not go on."""
+        """Why the broker cannot go on."""
 
     # ------------------------------------------------------------------ start and end
 

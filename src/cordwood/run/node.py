@@ -44,7 +44,7 @@ class Node:
         """The same of all listeners, by their names."""
 
     async def start(self) -> None:
-        """Open everything and listen. Raises ``ConfigError`` with what to do, if it can not be done."""
+        """Open everything and listen. Raises ``ConfigError`` with what to do, if it cannot be done."""
         directory = self._config.data_directory()
         try:
             os.makedirs(directory, exist_ok=True)
@@ -52,7 +52,7 @@ class Node:
             raise ConfigError(f"the data directory {directory} is a file; choose another --data") from None
         except OSError as error:
             raise ConfigError(
-                f"the data directory {directory} can not be made: {error.strerror}; choose another --data"
+                f"the data directory {directory} cannot be made: {error.strerror}; choose another --data"
             ) from None
         self._lock = DirectoryLock(directory)
         try:
@@ -123,7 +123,7 @@ class Node:
                     listener.close()
                 wrong = "--host" if isinstance(error, socket.gaierror) or error.errno == EADDRNOTAVAIL else "--port"
                 where = f"{endpoint.host or '*'}:{endpoint.port}"
-                raise ConfigError(f"can not listen on {where}: {error.strerror}; choose another {wrong}") from None
+                raise ConfigError(f"cannot listen on {where}: {error.strerror}; choose another {wrong}") from None
             listeners[endpoint.name] = sock
         self.addresses = {name: _address(listener) for name, listener in listeners.items()}
         self.address = next(iter(self.addresses.values()))

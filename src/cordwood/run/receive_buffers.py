@@ -4,7 +4,7 @@ Reading starts in one buffer that all sockets of a loop share, because a frame i
 read. Only a frame that did not arrive whole moves to a buffer of its own, which grows with what really came, not with
 what the length prefix claims. An idle connection therefore holds no buffer. Of a large frame so much has often come
 that moving it would cost more than anything else done with it here: its socket then keeps the shared buffer, and the
-others go on with a spare one. There are few of those: who leaves frames unfinished can not have more than all of them.
+others go on with a spare one. There are few of those: who leaves frames unfinished cannot have more than all of them.
 
 All own buffers together have a limit, ``queued.max.request.bytes``, which works as Kafka's does. Whoever begins a frame
 while there is room is let in with all of it, be it more than the room: so it can always be finished, and room comes

@@ -16,7 +16,7 @@ def serve(settings: Mapping[str, str], logger: logging.Logger, *, ready: Callabl
     """Run a broker with these settings; *ready* is called once it takes connections. Returns after SIGTERM or SIGINT.
 
     Raises:
-        ConfigError: it can not start as it is set up; the text says what to do.
+        ConfigError: it cannot start as it is set up; the text says what to do.
     """
     if not __debug__:
         raise ConfigError("the broker does not run under python -O: its assertions guard your data")

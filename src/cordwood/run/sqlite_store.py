@@ -31,7 +31,7 @@ class SqliteStore:
             self._database.close()
             is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
             advice = "make room there" if is_full else "restore it, or start with another --data"
-            raise StorageError(f"{path} can not be used: {error}; {advice}") from None
+            raise StorageError(f"{path} cannot be used: {error}; {advice}") from None
         except StorageError:
             self._database.close()
             raise

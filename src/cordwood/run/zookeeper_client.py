@@ -270,7 +270,7 @@ class ZooKeeperClient:
             requests.append(Create(self._full(record[0]), record[1], self._acl(record[0]), _SEQUENTIAL))
         results = self._wait(self._submit(Transaction(requests)))
         if len(results) != len(requests):
-            raise PerhapsDone("ZooKeeper's answer can not be understood")
+            raise PerhapsDone("ZooKeeper's answer cannot be understood")
         for index, result in enumerate(results):
             if isinstance(result, KazooException) and not isinstance(result, RolledBackError):
                 self._refuse(index, requests, result)
@@ -360,7 +360,7 @@ def _failure(error: Exception, path: str) -> StorageError:
             return PerhapsDone("ZooKeeper did not answer in time")
         case _:
             text = f": {error}" if str(error) else ""
-            return PerhapsDone(f"ZooKeeper can not be used: {type(error).__name__}{text}")
+            return PerhapsDone(f"ZooKeeper cannot be used: {type(error).__name__}{text}")
 
 
 _REFUSALS: Final = {

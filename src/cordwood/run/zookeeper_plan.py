@@ -72,7 +72,7 @@ class Planner:
             careful: also look whether new nodes are there already, perhaps as parents that hold nothing yet.
 
         Raises:
-            StoreConflict: it can not be done as the store stands.
+            StoreConflict: it cannot be done as the store stands.
         """
         known = self._read(operations, reads, careful)
         below = {

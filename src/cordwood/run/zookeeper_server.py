@@ -258,7 +258,7 @@ class ZooKeeperServer:
             yield
         except OSError as error:
             raise ConfigError(
-                f"ZooKeeper's directory {self.data} can not be written to: {error.strerror}; choose another --data"
+                f"ZooKeeper's directory {self.data} cannot be written to: {error.strerror}; choose another --data"
             ) from None
 
     def _configuration(self) -> str:
@@ -396,7 +396,7 @@ def _require_free(host: str, port: int) -> None:
         try:
             sock.bind((host, port))
         except OSError as error:
-            raise ConfigError(f"can not listen on {host}:{port}: {error.strerror}; choose another --port") from None
+            raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}; choose another --port") from None
 
 
 def _jars() -> str | None:

@@ -155,15 +155,15 @@ class ZooKeeperStore:
 
         Raises:
             StoreConflict: nothing was done: a node is missing, exists already, or has another version.
-            StoreAway: ZooKeeper can not be reached now, or could not on the way, and nothing was done.
+            StoreAway: ZooKeeper cannot be reached now, or could not on the way, and nothing was done.
             PerhapsDone: the connection was lost on the way, and it could not be found out what was done: ZooKeeper
                 stayed away, the session was lost, or others have changed more since than the feed holds.
-            StorageError: it can not be done, and nothing was.
+            StorageError: it cannot be done, and nothing was.
         """
         return self._ask(lambda: self._multi(operations))
 
     def purge(self) -> None:
-        """Remove the oldest of the feed. It happens by itself; this is for those who can not wait."""
+        """Remove the oldest of the feed. It happens by itself; this is for those who cannot wait."""
         self._ask(self._purge)
 
     @property
@@ -350,7 +350,7 @@ class ZooKeeperStore:
             try:
                 change = decode_change(node.data)
             except CorruptData as error:
-                self._logger.error("%s in ZooKeeper can not be used: %s", change_path(number), error)
+                self._logger.error("%s in ZooKeeper cannot be used: %s", change_path(number), error)
                 return self._fall_behind("a change could not be read")
             told.append(self._ephemerals.pass_on(change, node.created))
         if found:

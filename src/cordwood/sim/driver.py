@@ -136,7 +136,7 @@ class Driver:
         self.acted = False
         """Has the broker done anything? Whoever wants to know sets it back."""
         self.failure: str | None = None
-        """Why the broker stopped by itself: its disk failed where it can not go on without it."""
+        """Why the broker stopped by itself: its disk failed where it cannot go on without it."""
         self.broker = open_broker(
             static=static,
             disk=machine.disk,

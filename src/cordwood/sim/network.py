@@ -113,7 +113,7 @@ class Link:
         self.is_refused = False
         """Did nobody listen?"""
         self._unheard: list[tuple[End, str, str]] = []
-        """Ends that can not hear of the break as long as the road to them is blocked."""
+        """Ends that cannot hear of the break as long as the road to them is blocked."""
 
     def touches(self, host: str) -> bool:
         return host in (self.host, self.address[0])

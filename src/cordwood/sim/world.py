@@ -164,7 +164,7 @@ class World:
         try:
             driver = Driver(self._machine, self._static)
         except StorageError as error:
-            self.trace.line("broker", f"can not start: {error}")
+            self.trace.line("broker", f"cannot start: {error}")
             self._disk.kill()
             self._plan_restart()
             return

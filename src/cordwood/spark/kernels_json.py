@@ -1,4 +1,4 @@
-"""A compiled loop over JSON records, for what Arrow's reader can not be asked."""
+"""A compiled loop over JSON records, for what Arrow's reader cannot be asked."""
 
 from .machine import Bytes, Kernel, SmallInts
 

@@ -5,7 +5,7 @@
     spark.streams.addListener(OffsetCommitter("127.0.0.1:9092", "orders-job"))
 
 It takes the offsets from the progress that Spark reports, so the job itself needs no change. It never disturbs the
-query: what can not be committed goes to the log.
+query: what cannot be committed goes to the log.
 """
 
 import logging
@@ -78,7 +78,7 @@ class OffsetCommitter(StreamingQueryListener):
                 existing = {p: o for p, o in offsets.items() if p[0] in topics and p[1] in topics[p[0]].partitions}
                 client.commit(group, existing)
         except (RawError, ProtocolError) as error:
-            self._log.warning("the progress of the query can not be committed: %s", error)
+            self._log.warning("the progress of the query cannot be committed: %s", error)
 
 
 def offsets_of(texts: Iterable[str | None]) -> Offsets:

@@ -24,7 +24,7 @@ def resolved(given: Mapping[str, str]) -> Mapping[str, str]:
     """The options with those of the file, if one is named.
 
     Raises:
-        ConfigError: the file can not be read, or has something that was given already.
+        ConfigError: the file cannot be read, or has something that was given already.
     """
     paths = [value for name, value in given.items() if name.lower() == NAME.lower()]
     if not paths:
@@ -41,7 +41,7 @@ def _read(path: str) -> dict[str, str]:
     try:
         found = json.loads(Path(path).read_text("utf-8"))
     except (OSError, ValueError) as reason:
-        raise ConfigError(f"option {NAME}: {path} can not be read: {reason}") from None
+        raise ConfigError(f"option {NAME}: {path} cannot be read: {reason}") from None
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
         raise ConfigError(f'option {NAME}: {path} is not a JSON object of texts, such as {{"kafka.client.id": "x"}}')
     if any(name.lower() == NAME.lower() for name in found):

@@ -63,7 +63,7 @@ SOURCE: Final = (
         "start a micro-batch when there are this many offsets; without effect in a batch",
     ),
     Option("maxTriggerDelay", Use.READ, "wait no longer than this for them, such as 15m; without effect in a batch"),
-    Option("fetchOffset.numRetries", Use.READ, "how often to ask for offsets that can not be right"),
+    Option("fetchOffset.numRetries", Use.READ, "how often to ask for offsets that cannot be right"),
     Option("fetchOffset.retryIntervalMs", Use.READ, "how long to wait before asking again"),
     Option("kafkaConsumer.pollTimeoutMs", Use.READ, "how long a task waits for a broker that does not answer"),
     Option("partition.metadata.cache.ttl.ms", Use.READ, "without effect: asking for partitions costs little"),

@@ -106,7 +106,7 @@ FORBIDDEN: Final = {
 def check_kafka_name(name: str, *, prefix: str = "kafka.") -> None:
     """
     Raises:
-        ConfigError: a setting can not be used, or does not exist.
+        ConfigError: a setting cannot be used, or does not exist.
     """
     if name in FORBIDDEN:
         raise ConfigError(f"option {prefix}{name} is not supported; {FORBIDDEN[name]}")

@@ -77,7 +77,7 @@ FORBIDDEN: Final = {
 def check_producer_name(name: str) -> None:
     """
     Raises:
-        ConfigError: a setting can not be used, or does not exist.
+        ConfigError: a setting cannot be used, or does not exist.
     """
     if name in FORBIDDEN:
         raise ConfigError(f"option kafka.{name} is not supported; {FORBIDDEN[name]}")

@@ -196,8 +196,8 @@ class _Reading:
         begin = EARLIEST if use == Use.BATCH else LATEST
         starting, ending = self._limit("starting", begin), self._limit("ending", LATEST)
         if use == Use.BATCH:
-            _check_batch(starting, LATEST, "a batch can not begin at the latest offset: there is nothing after it")
-            _check_batch(ending, EARLIEST, "a batch can not end at the earliest offset: there is nothing before it")
+            _check_batch(starting, LATEST, "a batch cannot begin at the latest offset: there is nothing after it")
+            _check_batch(ending, EARLIEST, "a batch cannot end at the earliest offset: there is nothing before it")
             _check_pair(starting, ending)
         return starting, ending
 

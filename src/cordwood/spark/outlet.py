@@ -45,7 +45,7 @@ class Outlet:
     def write(self, topic: str, rows: Rows, timestamps_ms: int | NDArray[np.int64] | None = None) -> None:
         """
         Raises:
-            UnwritableRow: one of the rows can not be stored; the text says which, and what to do.
+            UnwritableRow: one of the rows cannot be stored; the text says which, and what to do.
             RawError: the cluster does not take them.
         """
         now_ms = int(time.time() * 1000) if timestamps_ms is None else timestamps_ms

@@ -108,7 +108,7 @@ class Segments:
         try:
             return os.listdir(self._directory)
         except OSError as error:
-            raise Surprise(f"the directory can not be read: {error}") from error
+            raise Surprise(f"the directory cannot be read: {error}") from error
 
     def _bases(self) -> list[int]:
         return sorted(base for name in self._names() if (base := _base(name, LOG)) >= 0)
@@ -161,7 +161,7 @@ class _Segment:
         try:
             self._descriptor = os.open(directory / file_name(base, LOG), os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise Surprise(f"the segment {base} can not be opened: {error}") from error
+            raise Surprise(f"the segment {base} cannot be opened: {error}") from error
 
     def close(self) -> None:
         os.close(self._descriptor)
@@ -170,7 +170,7 @@ class _Segment:
         try:
             count = os.preadv(self._descriptor, [buffer], self.position)
         except OSError as error:
-            raise Surprise(f"the segment {self.base} can not be read: {error}") from error
+            raise Surprise(f"the segment {self.base} cannot be read: {error}") from error
         return memoryview(buffer)[:count]
 
     def seek(self, offset: int) -> None:
@@ -180,7 +180,7 @@ class _Segment:
             try:
                 head = os.pread(self._descriptor, _SMALL_FILE_MAX, position)
             except OSError as error:
-                raise Surprise(f"the segment {self.base} can not be read: {error}") from error
+                raise Surprise(f"the segment {self.base} cannot be read: {error}") from error
             passed, found = _pass_over(memoryview(head), offset)
             position += passed
             if found or not passed:

@@ -53,7 +53,7 @@ class Plan:
     def of(cls, options: Mapping[str, str], schema: StructType) -> "Plan":
         """
         Raises:
-            ConfigError: options or columns can not be used; the text says what would be right.
+            ConfigError: options or columns cannot be used; the text says what would be right.
         """
         check_names(options, Use.WRITE)
         wanted = SinkOptions.of(options)
@@ -101,7 +101,7 @@ class StreamSink(DataSourceStreamArrowWriter):
 
 def batch_sink(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> BatchSink:
     if overwrite:
-        raise ConfigError('a topic can not be overwritten; write with mode("append")')
+        raise ConfigError('a topic cannot be overwritten; write with mode("append")')
     plan = Plan.of(options, schema)
     warm()  # one process compiles, if any must, and all tasks find the result
     return BatchSink(plan)

@@ -37,7 +37,7 @@ _FIX: Final = {
 
 
 class UnwritableRow(CordwoodError):
-    """A row of the data can not be stored as it is."""
+    """A row of the data cannot be stored as it is."""
 
 
 class TooLargeRow(UnwritableRow):

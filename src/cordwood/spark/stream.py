@@ -80,7 +80,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A query that can not be: answers everything with the reason.
+    """A query that cannot be: answers everything with the reason.
 
     Spark's process for a query stops the reader at its end, and if there is none, because it could not be made, fails
     over that: the reason is then somewhere in the middle of what the user sees. So there is one.

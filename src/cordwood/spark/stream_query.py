@@ -84,7 +84,7 @@ class StreamQuery:
         return self._limited(start, reachable, limit.max_rows) if isinstance(limit, ReadMaxRows) else reachable
 
     def _first_ends(self, start: Offsets) -> Offsets:
-        """How far the first micro-batch may go, if what it begins with can not be asked for again."""
+        """How far the first micro-batch may go, if what it begins with cannot be asked for again."""
         ends = {partition: offset for partition, offset in self.latest.items() if partition in start}
         return {**ends, **{partition: start[partition] for partition in self._at_latest}}
 

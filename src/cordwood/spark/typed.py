@@ -25,7 +25,7 @@ def decoder_of(
     """The decoder that a query wants. *schema* is what Spark has settled on, if it has.
 
     Raises:
-        ConfigError: the options do not fit together, or a schema can not be read.
+        ConfigError: the options do not fit together, or a schema cannot be read.
     """
     _check_dead_letters(ValueSettings.of(given).dead_letter_topic, options.subscription)
     settled = None

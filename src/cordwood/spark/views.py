@@ -50,7 +50,7 @@ def attach(
     A compacted topic is shown as its latest value for each key. A name that is no plain word goes between backticks in
     SQL. Views that are there already are made anew.
 
-    A topic whose types can not be known yet (``valueFormat`` is json, and it has no JSON record to take them from; or
+    A topic whose types cannot be known yet (``valueFormat`` is json, and it has no JSON record to take them from; or
     the registry has no schema of it) is shown with its keys and values as bytes, and a warning names it: attach again
     when it has some. So is the topic of dead letters, without a warning.
 
@@ -152,7 +152,7 @@ def _refuse(options: Mapping[str, str], taken: Sequence[str], reason: str) -> No
     """
     for name in options:
         if name.lower() in {option.lower() for option in taken}:
-            raise ConfigError(f"option {name} can not be given here: {reason}")
+            raise ConfigError(f"option {name} cannot be given here: {reason}")
 
 
 def _wanted(client: RawClient, pattern: str | None) -> list[str]:
@@ -170,7 +170,7 @@ def _compacted(client: RawClient, topics: Sequence[str]) -> set[str]:
     try:
         found = client.topic_settings(topics, [_CLEANUP])
     except RawError as reason:
-        warnings.warn(f"whether topics are compacted can not be seen: {reason}", stacklevel=3)
+        warnings.warn(f"whether topics are compacted cannot be seen: {reason}", stacklevel=3)
         return set()
     return {topic for topic, settings in found.items() if "compact" in settings.get(_CLEANUP, "").split(",")}
 

@@ -10,8 +10,8 @@ The rules that make it safe, each of them in one place below:
 - no count is believed before it is compared with what is left, divided by the least size of one element;
 - a request has no more entries, in all its arrays and tags together, than ``runtime.ENTRIES_MAX``: an entry of two
   bytes becomes an object of a hundred, and costs the time of a hundred bytes;
-- what ``struct`` or an index can not read is a ``ProtocolError``; so is null where null is not allowed;
-- declarations can not refer to themselves, so no bytes make the code recurse.
+- what ``struct`` or an index cannot read is a ``ProtocolError``; so is null where null is not allowed;
+- declarations cannot refer to themselves, so no bytes make the code recurse.
 """
 
 from struct import error as struct_error

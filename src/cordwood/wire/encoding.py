@@ -4,7 +4,7 @@ The function collects pieces and joins them once. Values of fixed size that stan
 follows them, are packed by one ``struct`` call. Records are the exception to joining: a slice of a file, and bytes that
 are long, become chunks of their own, with one ``bytes`` between two of them.
 
-A message that its version can not carry (null where there can be none, a number too large) is a bug of ours: it fails
+A message that its version cannot carry (null where there can be none, a number too large) is a bug of ours: it fails
 an assertion.
 """
 
@@ -39,9 +39,7 @@ def encoder_source(spec: MessageSpec, version: int) -> Source:
             writer.struct(spec, "m")
             writer.flush()
         with out.block("except (AttributeError, TypeError, struct_error) as error:"):
-            out.line(
-                f"raise AssertionError(f'{spec.name} v{version} can not carry this message: {{error}}') from error"
-            )
+            out.line(f"raise AssertionError(f'{spec.name} v{version} cannot carry this message: {{error}}') from error")
         if with_records:
             out.line("if parts: chunks.append(join(parts))")
             out.line("return chunks")
@@ -205,7 +203,7 @@ class _Writer:
 
     def tag(self, number: int, field: FieldSpec, value: str, count: str) -> None:
         """One tagged field: tag, length, value."""
-        assert not _are_records(field.type, self.version), f"{field.name}: records can not be measured inside a tag"
+        assert not _are_records(field.type, self.version), f"{field.name}: records cannot be measured inside a tag"
         outer, inner = self.out.local("section"), self.out.local("inner")
         self.out.line(f"{outer} = section; {inner} = []; w = {inner}.append")
         self.field(field, value)

@@ -152,7 +152,7 @@ def _put_chunk(chunk: Chunk, parts: list[Buffer], chunks: list[Chunk]) -> list[B
 
 
 def beyond(what: str, claimed: int, left: int) -> ProtocolError:
-    """A length or a count that the frame can not hold."""
+    """A length or a count that the frame cannot hold."""
     return ProtocolError(f"{what}: {claimed} claimed, {left} bytes left")
 
 

@@ -1,6 +1,6 @@
 """A member that is a kafka-python consumer.
 
-It rebalances only inside of its polls, but calls back from a thread of its own in which it can not commit. So all that
+It rebalances only inside of its polls, but calls back from a thread of its own in which it cannot commit. So all that
 a poll brings is committed before the next one.
 """
 

@@ -19,7 +19,7 @@ from clients.java.client import DEFAULTS
 
 
 class Kept(NamedTuple):
-    """What is committed for a partition. No epoch: the client gave none, or can not tell."""
+    """What is committed for a partition. No epoch: the client gave none, or cannot tell."""
 
     offset: int
     metadata: str = ""

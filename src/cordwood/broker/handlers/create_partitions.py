@@ -76,7 +76,7 @@ def _plan(broker: "Broker", wanted: CreatePartitionsRequestTopic, *, twice: bool
     if topic is None:
         raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{wanted.name}'.")
     if topic.internal:
-        text = f"'{topic.name}' can not grow: who coordinates what depends on its number of partitions."
+        text = f"'{topic.name}' cannot grow: who coordinates what depends on its number of partitions."
         raise Refused(Error.INVALID_REQUEST, text)
     manual = None if wanted.assignments is None else [assignment.broker_ids for assignment in wanted.assignments]
     added = plan_partitions(broker.image, topic, count=wanted.count, manual=manual)

@@ -18,7 +18,7 @@ def handle(broker: "Broker", call: Call, request: DeleteGroupsRequest) -> None:
     names = list(dict.fromkeys(request.groups_names))
 
     def delete(state: GroupState, caller: Caller, index: int) -> Outcome:
-        # The group's own records come last: if the rest can not be written it is there to be deleted again.
+        # The group's own records come last: if the rest cannot be written it is there to be deleted again.
         return Outcome(offsets.delete_group(state, names[index]), [(caller, Error.NONE)], splits=True)
 
     def gathered(answers: list[object | Refused]) -> DeleteGroupsResponse:

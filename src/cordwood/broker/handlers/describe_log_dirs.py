@@ -25,7 +25,7 @@ def handle(broker: "Broker", call: Call, request: DescribeLogDirsRequest) -> Des
     try:
         total, free = broker.replicas.directory.usage()
     except StorageError as error:
-        broker.logger.error("the data directory can not be looked at: %s", error)
+        broker.logger.error("the data directory cannot be looked at: %s", error)
         failed = DescribeLogDirsResponseDir(
             log_dir=broker.replicas.directory_name, error_code=Error.KAFKA_STORAGE_ERROR
         )

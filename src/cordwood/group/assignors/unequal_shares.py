@@ -6,7 +6,7 @@ Three steps, all of them on *counts* (how many partitions of a topic a member ha
    there the choice is smallest.
 2. In each topic, the most loaded member that has some of it gives to the least loaded subscriber while that helps. The
    next step would find these gifts too, but takes four times as long when half of the members are new.
-3. What is left are chains: A can not give to C, but A can give to B, and B something else to C (``chains``).
+3. What is left are chains: A cannot give to C, but A can give to B, and B something else to C (``chains``).
 
 Then partitions are picked to fit the counts. A member keeps as many of the partitions that it had as its count
 allows, so giving and getting back on the way costs nothing. A group that is balanced already does not change.

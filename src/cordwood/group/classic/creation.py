@@ -1,4 +1,4 @@
-"""How a group comes to be: put in its place at once, with a record; taken out again if that can not be written."""
+"""How a group comes to be: put in its place at once, with a record; taken out again if that cannot be written."""
 
 from collections.abc import Callable
 

@@ -28,7 +28,7 @@ from .states import State
 from .turn import Turn, joined_answer, not_joined
 
 NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
-"""A new member's call is kept so long. It can not say that it lives, and its client may have given up."""
+"""A new member's call is kept so long. It cannot say that it lives, and its client may have given up."""
 
 NAME_BYTES_MAX: Final = 1000
 """So much of a client's name goes into its member id, which strings of 32 kB must be able to hold."""

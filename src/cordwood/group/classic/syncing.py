@@ -1,6 +1,6 @@
 """SyncGroup: the leader of a generation hands over its assignments, and everybody asks for theirs.
 
-The assignments are written before anybody hears of them. If they can not be, the generation comes to nothing.
+The assignments are written before anybody hears of them. If they cannot be, the generation comes to nothing.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
 """A group as it will be when the records that a handler writes are applied.
 
 A handler decides step by step, and each step rests on those before it. None of them has happened yet, and none will if
-the handler refuses after all, or the records can not be written: so they happen to a copy. What is not stored
+the handler refuses after all, or the records cannot be written: so they happen to a copy. What is not stored
 (deadlines, marks, calls that wait) is seen to when all is decided.
 
 In a rebalance all members report at once. So their heartbeats share a copy, which each of them finds as the one before
@@ -150,7 +150,7 @@ class DraftAhead(Draft):
             self._state.ahead[group.id] = Decided(group, records)
 
     def outcome(self, *replies: tuple[Caller, object]) -> Outcome:
-        """If it can not be written, the group is what it was, marks and all."""
+        """If it cannot be written, the group is what it was, marks and all."""
         for step in self._when_decided:
             step()
         decided = self._state.ahead.get(self.original.id)

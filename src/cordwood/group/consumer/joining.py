@@ -24,7 +24,7 @@ def new_member_id(state: GroupState) -> str:
 
 
 def check_room(group: ConsumerGroup, member_id: str, state: GroupState) -> None:
-    """What all members shall have is written as one batch, so there can not be more members than fit into one."""
+    """What all members shall have is written as one batch, so there cannot be more members than fit into one."""
     if member_id in group.members:
         return
     size_max = min(state.config.group_consumer_max_size, state.batch_bytes_max // MEMBER_BYTES_LEAST)

@@ -45,7 +45,7 @@ upgrade such a group, and its consumers of the new protocol end with a fatal err
 
 
 def upgraded(state: GroupState, group: Group, now: Instant) -> Draft:
-    """A classic group as a consumer group, for the member that joins it. ``Refused`` if it can not be one."""
+    """A classic group as a consumer group, for the member that joins it. ``Refused`` if it cannot be one."""
     assert isinstance(group, ClassicGroup)
     if group.is_empty:
         return Draft(ConsumerGroup(group.id), group.tombstones())
@@ -91,7 +91,7 @@ def _check_upgrade(state: GroupState, group: ClassicGroup) -> None:
 
 
 def _not_a_consumer_group(group: ClassicGroup, why: str) -> Refused:
-    return Refused(Error.GROUP_ID_NOT_FOUND, f"Group {group.id} can not become a consumer group: {why}.")
+    return Refused(Error.GROUP_ID_NOT_FOUND, f"Group {group.id} cannot become a consumer group: {why}.")
 
 
 def _members(state: GroupState, group: ClassicGroup) -> list[Member]:
@@ -189,7 +189,7 @@ def downgrade(
 ) -> Outcome:
     """Let the group in *draft*, all of whose members speak the classic protocol, be a classic group.
 
-    Like every classic group it is put in its place at once, and taken out again if its record can not be written. What
+    Like every classic group it is put in its place at once, and taken out again if its record cannot be written. What
     was drafted is in that record: of the consumer group, there is only its end to be written.
     """
     consumer_group, original = draft.group, draft.original

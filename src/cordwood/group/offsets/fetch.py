@@ -68,7 +68,7 @@ class _Share:
         self._offsets = state.offsets.topics(group_id)
 
     def all_topics(self) -> list[OffsetFetchResponseGroupTopic]:
-        """Topics that have no id any more can not be told to those who know topics by id."""
+        """Topics that have no id any more cannot be told to those who know topics by id."""
         found = [self._whole(name, offsets) for name, offsets in self._offsets.items()]
         return [topic for topic in found if topic.topic_id != NO_UUID] if self._by_id else found
 

@@ -83,7 +83,7 @@ class SimNode:
         try:
             driver = Driver(self.machine, self._static, session)
         except StorageError as error:
-            self._say(f"can not start: {error}")
+            self._say(f"cannot start: {error}")
             self.disk.kill()
             self._try_in(STORE_RETRY_MAX_MS)
             return

@@ -124,7 +124,7 @@ def write_example(directory: str, *, bootstrap: str) -> list[Path]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
     except OSError as error:
-        raise ConfigError(f"{error.filename} can not be written: {error.strerror}") from None
+        raise ConfigError(f"{error.filename} cannot be written: {error.strerror}") from None
     return list(files)
 
 

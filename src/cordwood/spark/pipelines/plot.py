@@ -12,7 +12,7 @@ from .status import Flow
 def write_plot(flows: Iterable[Flow], title: str, path: Path) -> None:
     """
     Raises:
-        ConfigError: matplotlib is not installed, or the file can not be written.
+        ConfigError: matplotlib is not installed, or the file cannot be written.
     """
     try:
         from matplotlib.figure import Figure
@@ -39,4 +39,4 @@ def write_plot(flows: Iterable[Flow], title: str, path: Path) -> None:
     try:
         figure.savefig(path, dpi=100)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"the plot can not be written to {path}: {error}") from None
+        raise ConfigError(f"the plot cannot be written to {path}: {error}") from None

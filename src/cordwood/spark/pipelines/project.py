@@ -42,7 +42,7 @@ class Project:
     def open(cls, directory: str) -> "Project":
         """
         Raises:
-            ConfigError: it is no pipeline's directory, or the specification can not be read.
+            ConfigError: it is no pipeline's directory, or the specification cannot be read.
         """
         root = Path(directory).absolute()
         found = [root / name for name in SPEC_NAMES if (root / name).is_file()]
@@ -68,7 +68,7 @@ class Project:
         """How to reach the cluster; None if neither *bootstrap* nor the specification says where it is.
 
         Raises:
-            ConfigError: what the specification says of it can not be used.
+            ConfigError: what the specification says of it cannot be used.
         """
         address = bootstrap or self.bootstrap
         if address is None:
@@ -157,7 +157,7 @@ def _content(spec: Path) -> Mapping[object, object]:
     try:
         content = yaml.safe_load(spec.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{spec} can not be read: {error}") from None
+        raise ConfigError(f"{spec} cannot be read: {error}") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{spec} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict):

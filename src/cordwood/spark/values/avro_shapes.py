@@ -82,7 +82,7 @@ class _Schemas(NamedTuple):
             return self._into_union(writer, reader)
         wanted = _resolved(reader, self.named)
         if _rank(writer, wanted) is None:
-            return _refused(f"{_shown(writer)} can not be read as {_shown(wanted)}")
+            return _refused(f"{_shown(writer)} cannot be read as {_shown(wanted)}")
         match wanted["type"]:
             case "record" | "error":
                 return self._record(writer, wanted)

@@ -76,7 +76,7 @@ def parse_schema(text: str, named: dict[str, dict[Any, Any]] | None = None) -> P
     try:
         schema = fastavro.parse_schema(json.loads(text), named_schemas=named)
     except (ValueError, KeyError, TypeError, SchemaParseException, UnknownType) as reason:
-        raise ConfigError(f"the Avro schema can not be read: {type(reason).__name__}: {reason}") from None
+        raise ConfigError(f"the Avro schema cannot be read: {type(reason).__name__}: {reason}") from None
     return Parsed(schema, named)
 
 

@@ -54,7 +54,7 @@ def map_of(key: pa.DataType, value: pa.DataType) -> pa.DataType:
 
 
 def parse(text: str, *, option: str = "the schema") -> pa.DataType:
-    """A type, or the fields of a struct. Every field may be null: a record that can not be decoded is, whatever the
+    """A type, or the fields of a struct. Every field may be null: a record that cannot be decoded is, whatever the
     schema says.
 
     Raises:
@@ -192,7 +192,7 @@ class _Parser:
             return
         found = _TOKEN.match(self._text, self._at)
         if found is None:
-            self._fail("this can not be read")
+            self._fail("this cannot be read")
         assert found.lastindex is not None
         self._at = found.end()
         self._kind = ("name", "text", "word", "mark")[found.lastindex - 1]

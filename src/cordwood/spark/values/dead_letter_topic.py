@@ -25,7 +25,7 @@ def prepare(settings: RawSettings, topic: str) -> None:
             if topic not in client.topics([topic]):
                 _make(settings, topic)
         except RequestRefused as reason:
-            raise ConfigError(f"option deadLetterTopic is {topic}, which can not be used: {reason}") from reason
+            raise ConfigError(f"option deadLetterTopic is {topic}, which cannot be used: {reason}") from reason
         found = _settings(client, topic)
     if "compact" in found.get(_CLEANUP, ""):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Records that can not be decoded go to a topic of their own, as they are: key, value, timestamp and headers. After
+"""Records that cannot be decoded go to a topic of their own, as they are: key, value, timestamp and headers. After
 their own headers come those that say where a record was, and what is wrong with it. One that is too large for the topic
 leaves its value behind, and its own headers, and says how large the value was: the query goes on, and the record is
 still where it was.
@@ -40,7 +40,7 @@ class DeadLetters:
         self._outlet: Outlet | None = None
 
     def send(self, records: pa.RecordBatch, reasons: pa.Array) -> None:
-        """Records with the columns of their origin, and why each of them can not be decoded."""
+        """Records with the columns of their origin, and why each of them cannot be decoded."""
         assert self._topic is not None, "there is a topic for them"
         if self._outlet is None:
             # What fits into its own topic only when it is compressed must fit into this one too.

@@ -1,6 +1,6 @@
 """Records with bytes in, records with values out: the columns that typed values replace and add.
 
-``value`` (and ``key``) become the typed columns. A record that can not be decoded has null there and its reason in the
+``value`` (and ``key``) become the typed columns. A record that cannot be decoded has null there and its reason in the
 column ``_error``; with a dead-letter topic there is no such column, and the record goes to that topic instead.
 """
 
@@ -48,7 +48,7 @@ def make(
         sample: where to take JSON's types from if no schema is given.
 
     Raises:
-        ConfigError: the options do not fit together, or a schema can not be read.
+        ConfigError: the options do not fit together, or a schema cannot be read.
     """
     settings = ValueSettings.of(options)
     zone_of(settings.time_zone)

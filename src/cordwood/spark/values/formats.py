@@ -57,7 +57,7 @@ def _tried(decode: Callable[[bytes], object], record: bytes) -> tuple[object, st
     except CordwoodError:
         raise
     except Exception as error:  # of libraries' making, for bytes that nobody thought of: they must not stop the query
-        return None, _written(f"can not be decoded: {type(error).__name__}: {error}")
+        return None, _written(f"cannot be decoded: {type(error).__name__}: {error}")
 
 
 def _fitting(values: list[object], errors: list[str | None], kind: pa.DataType) -> pa.Array:

@@ -53,7 +53,7 @@ def _descriptor(settings: ValueSettings) -> Descriptor:
         files = descriptor_pb2.FileDescriptorSet.FromString(Path(settings.descriptor_file).read_bytes())
     except (OSError, DecodeError) as reason:
         raise ConfigError(
-            f"descriptorFile {settings.descriptor_file} can not be read: {reason}; make it with protoc "
+            f"descriptorFile {settings.descriptor_file} cannot be read: {reason}; make it with protoc "
             "--include_imports --descriptor_set_out"
         ) from None
     pool = descriptor_pool.DescriptorPool()

@@ -29,7 +29,7 @@ questions."""
 
 
 class RegistryError(CordwoodError):
-    """The registry can not be asked, or its answer can not be used."""
+    """The registry cannot be asked, or its answer cannot be used."""
 
 
 class UnknownSchema(CordwoodError):
@@ -110,7 +110,7 @@ class Registry:
             except (OSError, ValueError) as error:
                 reason = error
             pause.wait(_BACKOFF_S * 2**attempt)
-        raise RegistryError(f"the registry at {self._url} can not be asked, {_TRIES} times: {reason}") from reason
+        raise RegistryError(f"the registry at {self._url} cannot be asked, {_TRIES} times: {reason}") from reason
 
 
 def _quoted(subject: str) -> str:

@@ -24,7 +24,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "the objects among them, if most are objects",
     "timeZone": "json: the zone of a TIMESTAMP that is written without one, such as Europe/Berlin or +01:00; else UTC, "
     "whatever the session's is. A TIMESTAMP of another zone than UTC makes reading slower",
-    "deadLetterTopic": "where records go that can not be decoded; without it they stay, with a reason in _error",
+    "deadLetterTopic": "where records go that cannot be decoded; without it they stay, with a reason in _error",
 }
 
 
