@@ -1,7 +1,7 @@
 """Where partitions begin and end now, and which there are: what the driver asks the cluster before it plans.
 
-Right after a change of leaders a broker may not know a topic yet, or call an offset the latest that is not. So what can
-not be is asked for again a few times (``fetchOffset.numRetries``) before it is believed.
+Right after a change of leaders a broker may not know a topic yet, or call an offset the latest that is not. So what
+cannot be is asked for again a few times (``fetchOffset.numRetries``) before it is believed.
 """
 
 import logging
