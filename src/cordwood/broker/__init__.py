@@ -1,1 +1,1 @@
-"""One broker without any I/O: requests, time and answers of the disk go in, effects come out."""
+"""One broker without any I/O: requests, time and completions from the disk go in, effects come out."""

@@ -1,8 +1,8 @@
-"""Produce requests that wait until all in-sync replicas have what they brought (acks=all).
+"""Produce requests that wait until all in-sync replicas have their records (acks=all).
 
-An answer leaves when every partition of the request is settled: committed, or known not to be by this broker (it does
-not lead any more, too few replicas are left, the topic is gone); or when the client's time is up, with
-REQUEST_TIMED_OUT for what is not settled by then.
+A request is answered when each of its partitions is settled: committed, or known never to be committed by this broker
+(it is no longer the leader, too few replicas are left, or the topic is gone). When the client's timeout expires first,
+it is answered with REQUEST_TIMED_OUT for the partitions that are not settled yet.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Uncommitted(NamedTuple):
-    """What a request has appended to one partition and is not committed yet."""
+    """What a request has appended to one partition, as long as it is not committed."""
 
     partition: Partition
     end_offset: int
@@ -81,14 +81,14 @@ class Acks:
 
     def _stop(self) -> None:
         self._call.abandon = None
-        self._waiting = []  # they refer to this object: counting references must be enough to free all
+        self._waiting = []  # they refer to this object, and reference counting alone must be enough to free everything
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
 
 class Ack:
-    """One partition's part of a request that waits."""
+    """One partition's part in a waiting request."""
 
     __slots__ = ("_acks", "answer", "done", "partition")
 

@@ -1,8 +1,8 @@
-"""New partitions that still have no log: a few are made at a time, so that nobody waits for thousands.
+"""New partitions whose logs do not exist yet. A few are created at a time, so that nobody has to wait for thousands.
 
-A log is a directory and several files, a third of a millisecond. What the metadata says at once, one request can bring:
-ten thousand of them. Until a partition has its log it is not served, like one that this broker has not heard of yet;
-whoever asked for it is answered when all have theirs.
+A log is a directory and several files, and takes a third of a millisecond to create. A single request can add ten
+thousand partitions to the metadata at once. Until its log exists, a partition is not served, as if this broker had not
+heard of it yet; the request that created the partitions is answered when all of them have their logs.
 """
 
 from collections.abc import Callable, Collection
@@ -13,7 +13,7 @@ from cordwood.ids import TopicName, TopicPartition
 
 AT_ONCE: Final = 64
 PAUSE_MS: Final = 1
-"""Between some and the next: clients are heard."""
+"""The pause between two rounds, so that clients are served."""
 
 
 class Additions:
@@ -26,17 +26,17 @@ class Additions:
         self._actions: list[tuple[frozenset[TopicName], Callable[[], None]]] = []
         self._allowed = 0
         self.is_scheduled = False
-        """Will somebody come for the next ones?"""
+        """Is the next round of additions scheduled?"""
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def begin(self) -> None:
-        """A turn in which some may be added."""
+        """Begin a round, in which a few may be added."""
         self._allowed = AT_ONCE
 
     def may_add(self, name: TopicPartition) -> bool:
-        """Is it this one's turn? If not, it waits."""
+        """May this one be added in this round? If not, it waits."""
         if self._allowed == 0:
             self._waiting[name] = None
             return False
@@ -45,26 +45,26 @@ class Additions:
         return True
 
     def take(self) -> list[TopicPartition]:
-        """The next ones, which wait no more."""
+        """Take the next ones off the waiting list."""
         names = list(islice(self._waiting, AT_ONCE))
         for name in names:
             del self._waiting[name]
         return names
 
     def forget(self, topic: TopicName) -> bool:
-        """A topic was deleted. Did any partition of it wait?"""
+        """A topic was deleted. Was any partition of it waiting?"""
         gone = [name for name in self._waiting if name.topic == topic]
         for name in gone:
             del self._waiting[name]
         return bool(gone)
 
     def when_added(self, topics: Collection[str], action: Callable[[], None]) -> None:
-        """Do something when no partition of these topics waits: now, or after a ``settle``."""
+        """Run *action* once no partition of these topics is waiting: now, or after a later ``settle``."""
         self._actions.append((frozenset(map(TopicName, topics)), action))
         self.settle()
 
     def settle(self) -> None:
-        """Do what waited for partitions that have come, or will not come any more."""
+        """Run the actions whose partitions have all been added, or never will be."""
         if not self._actions:
             return
         lacking = {name.topic for name in self._waiting}

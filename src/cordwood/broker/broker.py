@@ -34,7 +34,7 @@ from cordwood.ports import Entropy, Instant, LinkLoss, Logger, LogLevels, Metada
 from cordwood.wire.frame import response_frame
 
 FETCH_SESSION_EVICTION_MS: Final = (
-    120_000  # Kafka's min.incremental.fetch.session.eviction.ms, which it does not let one set
+    120_000  # Kafka's min.incremental.fetch.session.eviction.ms, which cannot be set in Kafka either
 )
 REFUSAL_LOG_INTERVAL_MS: Final = 1000
 
@@ -54,7 +54,7 @@ class Broker:
         now: Instant,
         applicant: Applicant | None = None,
     ) -> None:
-        """*applicant*: as what this broker registers, if it is to be one of a cluster."""
+        """*applicant*: what this broker registers as, if it is to join a cluster."""
         self.settings = settings
         self.image = image
         self.replicas = replicas
@@ -86,11 +86,11 @@ class Broker:
         )
         self.waiters = Waiters()
         self.ready: dict[Waiter, None] = {}
-        """Parked fetches that have what they waited for; answered at the end of the event that brought it."""
+        """Parked fetches that have got what they waited for; they are answered at the end of the same event."""
 
     @property
     def clustered(self) -> bool:
-        """Does it share its metadata with others?"""
+        """Does it share its metadata with other brokers?"""
         return self.config.zookeeper_connect is not None
 
     @property
@@ -115,7 +115,7 @@ class Broker:
         return self._take_effects()
 
     def connected(self, connection_id: ConnectionId, peer: Peer, now: Instant) -> Connection | None:
-        """A client has connected; None if it must go again at once."""
+        """A client has connected. Returns None if it must be disconnected at once."""
         reason = self.limits.admit(peer, self.config, now)
         if reason is not None:
             self.refused(peer.host, reason, now)
@@ -125,10 +125,10 @@ class Broker:
         return connection
 
     def wait_to_accept_ms(self, listener: str, now: Instant) -> int:
-        """How long whoever connects next must wait, if no connection ends meanwhile.
+        """How long the next connection must wait, unless one ends in the meantime.
 
-        It is said when they begin to wait, as seldom as what is ``refused``: each short connection may be the last
-        that there is a place for.
+        This is logged when connections begin to wait, and as rarely as refusals are: each short-lived connection may
+        take the last free place.
         """
         wait_ms, reason = self.limits.wait(listener, self.config, now)
         if wait_ms and not self._clients_wait and now.mono_ms >= self._wait_logged_ms + REFUSAL_LOG_INTERVAL_MS:
@@ -138,7 +138,9 @@ class Broker:
         return wait_ms
 
     def refused(self, host: str, reason: str, now: Instant) -> None:
-        """A connection was refused. A line a second at the most: a storm must not fill the disk with its story."""
+        """A connection was refused. At most one line a second is logged: a storm must not fill the disk with log
+        lines.
+        """
         self._refused += 1
         if now.mono_ms >= self._refusal_logged_ms + REFUSAL_LOG_INTERVAL_MS:
             self.logger.warning("%d connection(s) refused, the last from %s: %s", self._refused, host, reason)
@@ -146,7 +148,7 @@ class Broker:
             self._refusal_logged_ms = now.mono_ms
 
     def received(self, connection: Connection, frame: memoryview, now: Instant) -> list[Effect]:
-        """A whole request, without its length prefix. *frame* is the driver's again when this returns."""
+        """A whole request, without its length prefix. *frame* belongs to the driver again when this returns."""
         self.now = now
         connection.active_ms = now.mono_ms
         try:
@@ -175,9 +177,10 @@ class Broker:
         return self._take_effects()
 
     def metadata_written(self, token: int, change: MetadataChange, now: Instant) -> list[Effect]:
-        """The store did what a proposal asked for. *change* is empty if ``metadata_changed`` has told of it already.
+        """The store has done what a proposal asked for. *change* is empty if ``metadata_changed`` has already reported
+        it.
 
-        So it always is where others write, too: only there is the order in which things happened.
+        It always is if others write to the store, too: only the store's feed has all changes in their order.
         """
         self.now = now
         if change.nodes or change.deleted:
@@ -187,20 +190,22 @@ class Broker:
         return self._take_effects()
 
     def metadata_changed(self, changes: Sequence[MetadataChange], now: Instant) -> list[Effect]:
-        """Somebody, perhaps this broker, has changed the metadata; or somebody who held an ephemeral node is gone."""
+        """Some broker, perhaps this one, has changed the metadata; or an ephemeral node is gone with its owner's
+        session.
+        """
         self.now = now
         for change in changes:
             self._changed(self.image.apply(*change))
         return self._take_effects()
 
     def metadata_reloaded(self, nodes: Sequence[Node], now: Instant) -> list[Effect]:
-        """The metadata was read anew, because changes were missed."""
+        """The metadata was read afresh, because changes were missed."""
         self.now = now
         self._changed(self.image.replace(nodes))
         return self._take_effects()
 
     def session_changed(self, state: SessionState, now: Instant) -> list[Effect]:
-        """How this broker stands with the metadata store."""
+        """The state of this broker's session with the metadata store has changed."""
         self.now = now
         self.membership.session_changed(state)
         return self._take_effects()
@@ -211,13 +216,13 @@ class Broker:
         return self._take_effects()
 
     def link_received(self, link: LinkId, frame: memoryview, now: Instant) -> list[Effect]:
-        """A whole answer of another broker, without its length prefix; *frame* is lent as in ``received``."""
+        """A whole response from another broker, without its length prefix; *frame* is lent as in ``received``."""
         self.now = now
         self.peers.received(link, frame)
         return self._take_effects()
 
     def link_lost(self, link: LinkId, loss: LinkLoss, reason: str, now: Instant) -> list[Effect]:
-        """A link is gone, or could not be made."""
+        """A link was lost, or could not be established."""
         self.now = now
         self.peers.link_lost(link, loss, reason)
         return self._take_effects()
@@ -228,44 +233,44 @@ class Broker:
         return self._take_effects()
 
     def synced(self, token: int, now: Instant) -> list[Effect]:
-        """Files that a ``Sync`` named are on the disk."""
+        """The files that a ``Sync`` named are on the disk."""
         self.now = now
         self.replicas.syncs.done(token, self.effects, now)
         return self._take_effects()
 
     def removed(self, token: int, now: Instant) -> list[Effect]:
-        """Files that a ``Remove`` named are gone."""
+        """The files that a ``Remove`` named are gone."""
         self.now = now
         self.replicas.removed(self, token)
         return self._take_effects()
 
     def compacted(self, token: int, error: StorageError | CorruptData | None, now: Instant) -> list[Effect]:
-        """The work that a ``Compact`` named is done, or failed."""
+        """The work that a ``Compact`` named is done, or has failed."""
         self.now = now
         self.compactor.done(self, token, error)
         return self._take_effects()
 
     def lingered(self, now: Instant) -> list[Effect]:
-        """All that had arrived when a ``Linger`` asked for it has come in."""
+        """Everything that had already arrived when a ``Linger`` was asked for has been received."""
         self.now = now
         self.groups.write_gathered(now)
         self.doubts.look_again()
         return self._take_effects()
 
     def stop_leading(self, now: Instant) -> list[Effect]:
-        """This broker is about to stop: others shall lead. ``membership.may_stop`` tells when to ``leave``."""
+        """This broker is about to stop: others should lead. ``membership.may_stop`` tells when to ``leave``."""
         self.now = now
         self.membership.stop_leading()
         return self._take_effects()
 
     def leave(self, now: Instant) -> list[Effect]:
-        """Acknowledge nothing any more, and be gone from the cluster; ``membership.has_left`` tells when."""
+        """Acknowledge nothing more, and leave the cluster; ``membership.has_left`` tells when that is done."""
         self.now = now
         self.membership.leave()
         return self._take_effects()
 
     def shut_down(self, now: Instant) -> None:
-        """The last event: bring all logs to the disk, and note that they need no recovery."""
+        """The last event: sync all logs, and note that they need no recovery."""
         self.now = now
         self.groups.write_gathered(now)
         self.replicas.close(now)
@@ -277,7 +282,7 @@ class Broker:
     # ------------------------------------------------------------------ what handlers use
 
     def reply(self, call: Call, response: object) -> None:
-        """Answer a call. The answer leaves when those of all earlier calls on its connection have."""
+        """Answer a call. The reply is sent once all earlier calls on the connection have been answered."""
         connection = call.connection
         if connection.closed:
             return
@@ -291,15 +296,15 @@ class Broker:
             connection.kept_bytes += memory_of(frame)
 
     def finish_silently(self, call: Call) -> None:
-        """End a call that has no answer (Produce with acks=0)."""
+        """Finish a call that has no reply (Produce with acks=0)."""
         call.frame = []
         if call.connection.waiting[0] is call:
             self._send_finished(call.connection)
 
     def _send_finished(self, connection: Connection) -> None:
-        """Send the first reply in the order, and all behind it that have waited for it alone.
+        """Send the first reply in the queue, and all behind it that were waiting only for their turn.
 
-        What one event has for one client leaves at once: one system call, and one wake-up of the client.
+        What one event has for one client is sent at once: one system call, and one wake-up of the client.
         """
         waiting, effects = connection.waiting, self.effects
         frame = waiting.popleft().frame
@@ -316,7 +321,9 @@ class Broker:
         connection.active_ms = self.now.mono_ms
 
     def _changed(self, delta: Delta) -> None:
-        """Let everything follow the metadata. First what this broker is, then what it holds, then what it does."""
+        """Bring everything in line with the metadata: first what this broker is, then what it holds, then what it
+        does.
+        """
         self._say_what_is_damaged(delta.damaged)
         if delta.broker_configs:
             self.settings.reload(self.image)
@@ -329,7 +336,7 @@ class Broker:
         self.doubts.apply(delta)
 
     def look_again_at(self, partitions: Iterable[TopicPartition]) -> None:
-        """What the metadata says of some partitions could not be done before."""
+        """What the metadata says of some partitions could not be acted on until now."""
         delta = Delta()
         for topic, index in partitions:
             delta.partition(topic, index)
@@ -343,7 +350,7 @@ class Broker:
         self.effects.append(Close(connection.id, reason))
 
     def propose(self, plan: Plan, done: Done, patience: Patience = IMPATIENT) -> None:
-        """Change the metadata: see ``proposals``."""
+        """Change the metadata; see ``proposals``."""
         self.proposals.submit(plan, done, self.now, patience)
 
     def _write_metadata(self, effect: WriteMetadata) -> None:
@@ -353,9 +360,9 @@ class Broker:
         return self.membership.steady
 
     def brokers(self, call: Call) -> list[BrokerInfo]:
-        """The live brokers, with the addresses to tell this client: those of the listener that it came to.
+        """The live brokers, with the addresses for this client: those of the listener that it connected to.
 
-        A broker on its own that was not told what to advertise names the address that the client dialled.
+        A broker on its own that has no advertised address gives the one that the client dialled.
         """
         peer = call.connection.peer
         if self.clustered:
@@ -368,10 +375,10 @@ class Broker:
         return [BrokerInfo(self.node, host, port, self.config.broker_rack)]
 
     def is_cut_off(self, node: NodeId) -> bool:
-        """Is it this broker, which is fenced and may have missed what became of its partitions?
+        """Is this the broker itself while it is fenced, so that it may have missed changes to its partitions?
 
-        A client that knows no other broker would ask it again and again, be told that it leads, and be refused: so it
-        does not name itself, and the client turns to those that it names.
+        A client that knows no other broker would be told again and again that this one leads, and then be refused by
+        it. So a fenced broker does not name itself, and the client turns to those that it does name.
         """
         return node == self.node and self.membership.fenced and len(self.image.brokers) > 1
 
@@ -395,7 +402,7 @@ class Broker:
                 self.close(connection, f"nothing happened for {self.config.connections_max_idle_ms} ms")
 
     def check(self) -> None:
-        """All invariants of the broker's state."""
+        """Check all invariants of the broker's state."""
         self.image.check()
         self.sessions.check()
         self.waiters.check()

@@ -1,4 +1,4 @@
-"""The way back from a coordinator to a client: one call, or one call that several parts together answer."""
+"""The way back from a coordinator to a client: one call, or one that is answered by several parts together."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Asking:
-    """A client's call as a coordinator's ``Caller``. *shape* makes the API's answer of a refusal."""
+    """A client's call as a coordinator's ``Caller``. *shape* turns a refusal into the API's response."""
 
     __slots__ = ("_broker", "_call", "_shape", "api_version")
 
@@ -27,7 +27,7 @@ class Asking:
 
     @property
     def client_host(self) -> str:
-        """As Kafka writes it, with a slash where a name could be."""
+        """As Kafka writes it, with a slash where a host name could be."""
         return f"/{self._call.connection.peer.host}"
 
     def reply(self, response: object, /) -> None:
@@ -38,7 +38,7 @@ class Asking:
 
 
 class Part:
-    """One of several questions that a call is made of."""
+    """One of the several questions that make up a call."""
 
     __slots__ = ("_gathering", "_index", "client_host", "client_id")
 
@@ -56,11 +56,11 @@ class Part:
         self._gathering.arrived(self._index, response)
 
     def refuse(self, refusal: Refused, /) -> None:
-        self._gathering.arrived(self._index, refusal.with_traceback(None))  # which would keep kilobytes alive
+        self._gathering.arrived(self._index, refusal.with_traceback(None))  # the traceback would keep kilobytes alive
 
 
 class Gathering:
-    """A call that is answered when all of its parts are: each by a response or a refusal, in the order of the parts."""
+    """A call that is answered when all its parts are, each by a response or a refusal, in the order of the parts."""
 
     def __init__(
         self, broker: "Broker", call: Call, count: int, shape: Callable[[list[object | Refused]], object]

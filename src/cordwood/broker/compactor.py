@@ -1,10 +1,10 @@
-"""Which log is compacted next, and what becomes of the work when it is done.
+"""Which log is compacted next, and what happens to the result.
 
-One log at a time: of those whose dirty part is large enough, or too old, the one with the largest. The work itself is
-done elsewhere (``log/compaction``) while this broker goes on. When it comes back, the log may have been truncated, or
-lost segments to retention, or be gone: then it was in vain, and is thrown away.
+Logs are compacted one at a time: of those with a dirty part that is large enough, or too old, the one with the largest.
+The work itself is done elsewhere (``log/compaction``) while this broker carries on. By the time it is finished, the log
+may have been truncated, or lost segments to retention, or be gone: then the result is of no use, and is thrown away.
 
-A log that could not be compacted is left alone for a while; it is none the worse for it.
+A log that could not be compacted is left alone for a while; the attempt has done it no harm.
 """
 
 from contextlib import suppress
@@ -25,7 +25,7 @@ CHUNK_BYTES_MIN = 64 * 1024
 
 
 class Running(NamedTuple):
-    """A compaction under way."""
+    """A compaction in progress."""
 
     token: int
     partition: Partition
@@ -33,7 +33,7 @@ class Running(NamedTuple):
 
 
 class Compactor:
-    """Has the logs compacted that ask for it, one after the other."""
+    """Compacts the logs that need it, one after the other."""
 
     def __init__(self) -> None:
         self._running: Running | None = None
@@ -46,7 +46,7 @@ class Compactor:
             self._rest(broker)
 
     def done(self, broker: "Broker", token: int, error: StorageError | CorruptData | None) -> None:
-        """The work is done, or failed. Go on with the next."""
+        """The work is done, or has failed. Continue with the next log."""
         running, self._running = self._running, None
         assert running is not None, "only what was begun is done"
         assert running.token == token, "one at a time"
@@ -65,7 +65,7 @@ class Compactor:
         assert running is None or running.token == self._count, "one at a time"
 
     def _go_on(self, broker: "Broker") -> None:
-        """Begin with the log that needs it most; if none does, rest."""
+        """Start on the log that needs it most; if none does, rest."""
         assert self._running is None, "one at a time"
         chosen = self._choose(broker) if broker.config.log_cleaner_threads else None
         if chosen is None:
@@ -126,15 +126,17 @@ class Compactor:
         self._failed[partition] = broker.now.mono_ms + RETRY_MS
 
     def _throw_away(self, broker: "Broker", running: Running) -> None:
-        """The log changed meanwhile. It is looked at again like any other."""
+        """The log has changed in the meantime. It will be considered again like any other."""
         broker.logger.debug("%s changed while it was compacted", running.partition.name)
         broker.replicas.remove_later(broker, running.partition, _discarded(running.compaction))
 
 
 def _discarded(compaction: Compaction) -> list[str]:
-    """Rename what nobody wants, so that no later work takes it for its own. The paths, to be removed."""
+    """Rename what is no longer wanted, so that later work does not mistake it for its own. Returns the paths to
+    remove.
+    """
     files: list[str] = []
     for swap in compaction.swaps:
-        with suppress(StorageError):  # gone with its topic
+        with suppress(StorageError):  # it is gone with its topic
             files += swap.cleaned.mark_deleted()
     return files

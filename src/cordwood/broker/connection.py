@@ -1,7 +1,7 @@
 """One client's connection: calls come in, replies leave in the order of the calls.
 
-A call may be answered at once or later (a fetch that waits for data, a topic being created); what comes behind it on
-the same connection is served in the meantime, but its reply waits for its turn, as the protocol demands.
+A call may be answered at once or later (a fetch that waits for data, a topic that is being created). Later calls on the
+same connection are served in the meantime, but their replies wait for their turn, as the protocol demands.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ from cordwood.ports import Chunk, FileSlice
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is at the other end, and which address of ours it dialled."""
+    """Who is at the other end, and which of our addresses it dialled."""
 
     host: str
     port: int
@@ -25,7 +25,7 @@ class Peer:
 
 
 class Connection:
-    """The state of one connection that outlives a request."""
+    """What is kept of a connection from one request to the next."""
 
     __slots__ = (
         "active_ms",
@@ -49,32 +49,34 @@ class Connection:
         self.closed = False
         self.software = ""
         self.replica: NodeId | None = None
-        """The broker that follows partitions over this connection, if it is one."""
+        """The broker that follows partitions over this connection, if there is one."""
         self.waiting: deque[Call] = deque()
         self.kept_bytes = 0
-        """Memory of the replies that are finished and wait for their turn."""
+        """Memory held by replies that are finished and wait for their turn."""
         self.room_bytes = 0
-        """Of the room for all clients' requests: what it takes for those that are not whole, or wait."""
+        """How much of the memory that all clients' requests share is held by those that are incomplete, or waiting."""
         self.waits_for_room = False
         """Has it begun a request that there is no room for?"""
         self.takes_turns = False
-        """Is a request of it worked out in several turns of the loop? Meanwhile no other one is begun."""
+        """Is one of its requests being worked on over several turns of the loop? Until that is done, no other is
+        begun.
+        """
         self.unread = False
-        """Does its socket not take what there is to send?"""
+        """Is its socket full, because the client does not read?"""
 
     @property
     def waits_for_us(self) -> bool:
         """Is it not the client's fault that nothing happens?
 
-        Who waits for an answer may wait for weeks, as long as it takes no memory meanwhile: for another request, for
-        answers behind the one that it waits for, or for answers that it does not read.
+        A client may wait for an answer for weeks, as long as nothing takes up memory meanwhile: neither another
+        request, nor answers behind the awaited one, nor answers that it does not read.
         """
         if self.waits_for_room:
             return True
         return bool(self.waiting) and not (self.room_bytes or self.kept_bytes or self.unread)
 
     def __str__(self) -> str:
-        """For the log: its number, from where, and what the client says it is."""
+        """For the log: its number, its address, and what software the client says it is."""
         return f"{self.id} from {self.peer.host}" + (f" ({self.software})" if self.software else "")
 
     def check(self) -> None:
@@ -83,11 +85,11 @@ class Connection:
 
 
 EFFORT_MAX: Final = 32 << 20
-"""A few kilobytes of a request can stand for gigabytes of records to look at. After so much others have their turn."""
+"""A request of a few kilobytes can name gigabytes of records to look at. After this much, others have their turn."""
 
 
 class Call:
-    """One request on its way to a reply: what it asked, and the place of its reply in the order."""
+    """One request on its way to a reply: what was asked, and the reply's place in the order."""
 
     __slots__ = ("abandon", "api_key", "api_version", "client_id", "connection", "correlation_id", "effort", "frame")
 
@@ -102,11 +104,11 @@ class Call:
         self.frame: list[Chunk] | None = None
         """The finished reply, while it waits for its turn."""
         self.effort = 0
-        """How much was looked at inside of batches for it, see ``EFFORT_MAX``."""
+        """How many bytes inside batches were looked at for it; see ``EFFORT_MAX``."""
         self.abandon: Callable[[], None] | None = None
-        """What to undo if the client goes away first."""
+        """What to undo if the client disconnects first."""
 
 
 def memory_of(frame: Sequence[Chunk]) -> int:
-    """Bytes that a reply holds in memory: slices of files hold none."""
+    """The bytes of memory that a reply holds: slices of files hold none."""
     return sum(len(chunk) for chunk in frame if not isinstance(chunk, FileSlice))

@@ -1,10 +1,11 @@
-"""The controller's part of a broker: it stands for election, and while it is elected it keeps the cluster in order.
+"""The controller's part of a broker: it stands for election, and while elected, it keeps the cluster in order.
 
-What has to be done is seen from the image: a partition whose state is not what it should be, a move that has come to
-its end. So a new controller needs nothing but to look at everything once. Afterwards it looks at what has changed. A
-partition that is being changed (*busy*) is left alone until the store has answered, and then looked at again.
+The image shows what has to be done: a partition whose state is not what it should be, a reassignment that has finished.
+So a new controller only has to look at everything once; afterwards it looks at what has changed. A partition that is
+being changed (*busy*) is left alone until the store has answered, and is then looked at again.
 
-Every write of the controller fails if another one has been elected meanwhile. Without a cluster nothing happens here.
+Every write of the controller fails if another one has been elected in the meantime. Without a cluster, nothing happens
+here.
 """
 
 from collections import deque
@@ -33,10 +34,10 @@ PlanFor = Callable[[Sequence[TopicPartition]], list[StoreOp]]
 
 RETRY_MS = 200
 UNDER_WAY_MAX = 2
-"""Portions that the store has to deal with at a time."""
+"""How many portions may be with the store at a time."""
 PURGE_INTERVAL_MS = 60_000
 ELECTIONS_MAX = 1000
-"""So many partitions are given back to their preferred leaders at one check, as in Kafka."""
+"""How many partitions are given back to their preferred leaders in one check, as in Kafka."""
 
 
 class Controllership:
@@ -51,10 +52,12 @@ class Controllership:
         self._portions: deque[tuple[PlanFor, Sequence[TopicPartition]]] = deque()
         self._under_way = 0
         self._portion_max = STATES_MAX
-        """How many partitions are changed at once: fewer while that fails, or one that cannot be would keep others."""
+        """How many partitions are changed at once: fewer after failures, so that one that cannot be changed does not
+        block others.
+        """
         self._proposing = False
         self._failing = False
-        """Did the last change fail? It is tried again until it succeeds, and spoken of once."""
+        """Did the last change fail? It is retried until it succeeds, and logged only once."""
         self._retry: Timer | None = None
 
     @property
@@ -64,7 +67,7 @@ class Controllership:
         return broker.image.controller == broker.node and broker.clustered and not broker.membership.fenced
 
     def unclean(self, topic: TopicInfo) -> bool:
-        """May this topic be led by one who was not in sync?"""
+        """May an out-of-sync replica become leader of this topic?"""
         config = TopicConfig.merge(topic.config, self._broker.config.topic_defaults)
         return config.unclean_leader_election_enable
 
@@ -80,7 +83,7 @@ class Controllership:
     # ------------------------------------------------------------------ when to look
 
     def apply(self, delta: Delta) -> None:
-        """Stand for election, or see to what has changed."""
+        """Stand for election, or deal with what has changed."""
         if not self._broker.clustered:
             return
         if not self.active:
@@ -91,7 +94,7 @@ class Controllership:
             self._look(self._touched(delta))
 
     def fenced_changed(self) -> None:
-        """This broker has come, or is cut off."""
+        """This broker was registered, or fenced."""
         if self.active:
             self._look_at_everything()
         else:
@@ -118,7 +121,7 @@ class Controllership:
         )
 
     def _later(self) -> None:
-        """Something failed: look again when a while has passed."""
+        """Something failed: look again after a while."""
         if self._retry is None:
             self._retry = self._broker.timers.at(self._broker.now.mono_ms + RETRY_MS, self._again)
 
@@ -152,7 +155,7 @@ class Controllership:
     # ------------------------------------------------------------------ keeping partitions in order
 
     def _look(self, partitions: Iterable[tuple[TopicInfo, PartitionInfo]]) -> None:
-        """Find what is out of order, and have it put right: first where nobody leads."""
+        """Find what is out of order and have it put right, beginning with partitions that have no leader."""
         live = Live.of(self._broker.image)
         leaderless: list[TopicPartition] = []
         others: list[TopicPartition] = []
@@ -180,9 +183,9 @@ class Controllership:
         self._propose()
 
     def _propose(self) -> None:
-        """Keep the store busy, and no more: the first portion leaves before the last is planned."""
+        """Keep the store busy, but not more: the first portion is sent before the last is planned."""
         if self._proposing:
-            return  # a portion of which nothing was left was done at once, below
+            return  # a portion in which nothing was left to do was done at once, below
         self._proposing = True
         while self._portions and self._under_way < UNDER_WAY_MAX:
             plan, names = self._portions.popleft()
@@ -191,7 +194,7 @@ class Controllership:
         self._proposing = False
 
     def _fenced_plan(self, plan: PlanFor, names: Sequence[TopicPartition]) -> list[StoreOp]:
-        """A plan that only this controller can carry out."""
+        """A plan that only the current controller can carry out."""
         image, path = self._broker.image, layout.CONTROLLER_EPOCH
         operations = plan(names) if self.active else []
         return [Check(path, image.versions[path]), *operations] if operations else []
@@ -230,11 +233,11 @@ class Controllership:
 
     def _needed(self, topic: TopicInfo, partition: PartitionInfo, live: Live) -> State | None:
         if partition.leader_epoch < 0 and is_damaged(self._broker.image, topic.name, partition.index):
-            return None  # it has a state: who may lead it, and in which epoch, is for a person to say
+            return None  # it has a state: which replica may lead it, and in which epoch, is for a person to decide
         return needed_state(topic, partition, live, self.unclean)
 
     def _plan_ends(self, names: Sequence[TopicPartition]) -> list[StoreOp]:
-        """The moves of one topic's partitions that have come to their end."""
+        """End the reassignments of one topic's partitions that have finished."""
         image = self._broker.image
         live = Live.of(image)
         moves: dict[int, Move] = {}
@@ -272,9 +275,10 @@ class Controllership:
     # ------------------------------------------------------------------ the deaths of others
 
     def process_is_gone(self, node: NodeId) -> None:
-        """Nobody listens any more where a broker was. The controller says so; or everybody, if it was the controller.
+        """Nothing listens any more at a broker's address. The controller acts on it; so does everybody, if it was the
+        controller.
 
-        If it is not true, the broker finds its registration gone and registers again.
+        If the broker is alive after all, it finds its registration gone and registers again.
         """
         broker = self._broker
         image = broker.image

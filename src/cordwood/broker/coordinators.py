@@ -37,21 +37,23 @@ if TYPE_CHECKING:
 
 TOPIC: Final = TopicName(OFFSETS_TOPIC)
 SEGMENT_BYTES_LEAST: Final = 1 << 20
-"""Smaller segments no topic may have, while the setting for this one allows them."""
+"""No topic may have segments smaller than this, although the setting for the offsets topic would allow it."""
 
-# Every request of a group asks for its partition, and a hash takes a while. Long names would take much memory.
+# Every request of a group needs its partition, and hashing takes a while. Long names would take much memory.
 REMEMBERED_NAMES: Final = 4096
 REMEMBERED_NAME_MAX: Final = 256
 FOLDED_BYTES_MIN: Final = 256
-"""From here on it is worth the while to fold a name for its hash."""
+"""From this length on, it pays to hash a name by folding."""
 
 LOAD_AGAIN_MS: Final = 10_000
-"""After so long a shard is loaded again that could not be. Until then its groups are NOT_COORDINATOR's, as in Kafka."""
+"""After this long, a shard that could not be loaded is loaded again. Until then its groups get NOT_COORDINATOR, as in
+Kafka.
+"""
 
 LATE_MS: Final = 500
 LISTEN_MS: Final = 20
-"""A deadline that is looked at more than *LATE_MS* late is put off by so much, once: the broker was away (stopped, or
-without a processor), and what members have said meanwhile still lies in their sockets."""
+"""If a deadline is handled more than *LATE_MS* late, it is put off by this much, once: the broker was not running
+(stopped, or without a CPU), and what members have sent meanwhile is still in their sockets."""
 
 R = TypeVar("R")
 Handler = Callable[[GroupState, Caller, Instant], Outcome]
@@ -77,18 +79,18 @@ class GroupShard:
 
 
 class GroupCoordinator:
-    """All shards of this broker, by the index of their partition."""
+    """All shards of this broker, by partition index."""
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._shards: dict[int, GroupShard] = {}
         self._homes: dict[str, GroupShard] = {}
-        """Where groups that were asked for belong."""
+        """The shards of groups that were recently asked for."""
         self._loading: deque[GroupShard] = deque()
         self._load_timer: Timer | None = None
         self._linger_ms = broker.config.group_coordinator_append_linger_ms
         self._lingering: list[GroupShard] = []
-        """Those in which something has gathered, and perhaps been written since."""
+        """Those in which requests have been gathered, and perhaps written since."""
         self._memory = GroupMemory(
             lambda: broker.config.max_groups_bytes, lambda: [found.machine.state for found in self._shards.values()]
         )
@@ -96,7 +98,7 @@ class GroupCoordinator:
     # ------------------------------------------------------------------ who coordinates what
 
     def node_for(self, group_id: str) -> NodeId:
-        """The broker that coordinates a group, which may be another one.
+        """The broker that coordinates a group, perhaps another one.
 
         Raises:
             Refused: there is none now.
@@ -110,14 +112,14 @@ class GroupCoordinator:
         return leader
 
     def prepare_topic(self, done: Callable[[Refused | None], None]) -> None:
-        """See that the topic is there, then go on."""
+        """Make sure that the topic exists, then go on."""
         if TOPIC in self._broker.image.topics:
             done(None)
         else:
             self._broker.propose(self.topic_creation, done)
 
     def topic_creation(self) -> list[StoreOp]:
-        """A plan: the topic as its settings want it, whoever asks for it; nothing if it is there."""
+        """A plan that creates the topic as its settings say, whoever asks for it; nothing if it exists."""
         broker = self._broker
         if TOPIC in broker.image.topics:
             return []
@@ -127,8 +129,8 @@ class GroupCoordinator:
             broker.entropy,
             name=TOPIC,
             partitions=config.offsets_topic_num_partitions,
-            # A broker on its own makes do with itself. In a cluster others may not have come yet: that waits, or the
-            # topic would for ever have too few replicas.
+            # A broker on its own makes do with one replica. In a cluster, others may not have registered yet: then this
+            # must wait, or the topic would have too few replicas for ever.
             replicas=config.offsets_topic_replication_factor if broker.clustered else 1,
             manual={},
             config={
@@ -153,7 +155,7 @@ class GroupCoordinator:
     # ------------------------------------------------------------------ requests and deadlines
 
     def handle(self, group_id: str, caller: Caller, handler: Handler) -> None:
-        """Let the group's shard deal with a request; the caller is answered now or later."""
+        """Let the group's shard handle a request; the caller is answered now or later."""
         try:
             found = self._homes.get(group_id) or self._find(group_id)
         except Refused as refusal:
@@ -162,13 +164,15 @@ class GroupCoordinator:
         self._handle(found, caller, handler)
 
     def ask(self, group_id: str, request: R, caller: Caller, handler: RequestHandler[R]) -> None:
-        """Like ``handle``, for what members say all the time: with few calls, and no function made for each request."""
+        """Like ``handle``, for frequent requests of members: with few calls, and without making a function for each
+        request.
+        """
         self.gather(group_id, request, caller, handler, None)
 
     def gather(
         self, group_id: str, request: R, caller: Caller, handler: RequestHandler[R], kind: object = None
     ) -> None:
-        """Like ``ask``, for requests that may be written together with others of their *kind*, see ``Shard.gather``."""
+        """Like ``ask``, for requests that may be written together with others of their *kind*; see ``Shard.gather``."""
         now = self._broker.now
         try:
             found = self._homes.get(group_id) or self._find(group_id)
@@ -184,7 +188,9 @@ class GroupCoordinator:
             self._arm(found)
 
     def _linger(self, found: GroupShard, now: Instant) -> None:
-        """Something has gathered in a shard that had nothing. It waits for what has arrived already, or for a time."""
+        """The first request has been gathered in a shard. It waits for others that have already arrived, or for a set
+        time.
+        """
         self._lingering.append(found)
         if self._linger_ms == 0:
             self.write_gathered(now)
@@ -195,7 +201,7 @@ class GroupCoordinator:
                 self._broker.timers.at(now.mono_ms + self._linger_ms, self.write_gathered)
 
     def write_gathered(self, now: Instant) -> None:
-        """Write whatever has gathered, in all shards."""
+        """Write whatever has been gathered, in all shards."""
         lingering, self._lingering = self._lingering, []
         for found in lingering:
             found.shard.write_gathered(now)
@@ -203,11 +209,11 @@ class GroupCoordinator:
                 self._arm(found)
 
     def serving(self) -> list[int]:
-        """The shards that answer now. ``handle_shard`` takes one of these."""
+        """The shards that are serving now; ``handle_shard`` takes one of these."""
         return list(self._shards)
 
     def handle_shard(self, index: int, caller: Caller, handler: Handler) -> None:
-        """Let one shard deal with a request about all of its groups."""
+        """Let one shard handle a request about all of its groups."""
         self._handle(self._shards[index], caller, handler)
 
     def _handle(self, found: GroupShard, caller: Caller, handler: Handler) -> None:
@@ -234,7 +240,7 @@ class GroupCoordinator:
             return
         found.shard.run_due(now)
         if found.shard.state is ShardState.SERVING:
-            self._arm(found, now.mono_ms + 1)  # if there is more that is due, others have their turn first
+            self._arm(found, now.mono_ms + 1)  # if more is due, others have their turn first
 
     # ------------------------------------------------------------------ shards come and go
 
@@ -242,7 +248,7 @@ class GroupCoordinator:
         self._match_metadata()
 
     def apply(self, delta: Delta) -> None:
-        """The metadata has changed: this broker may lead other partitions, and groups hear of their topics."""
+        """The metadata has changed: this broker may lead other partitions, and groups are told of their topics."""
         if TOPIC in delta.topics:
             self._match_metadata()
         names = [name for name, states in delta.topics.items() if name != TOPIC and states is None]
@@ -257,7 +263,7 @@ class GroupCoordinator:
                 self._arm(found)
 
     def fenced_changed(self) -> None:
-        """This broker may not lead any more, or may again."""
+        """This broker may no longer lead, or may lead again."""
         self._match_metadata()
 
     def _led(self) -> dict[int, Partition]:
@@ -315,7 +321,7 @@ class GroupCoordinator:
             self._load_timer = self._broker.timers.at(now.mono_ms + 1, self._load)
 
     def _loaded(self, found: GroupShard, now: Instant) -> None:
-        """Requests are served; or loading has failed: another time may be better, unless records make no sense."""
+        """Serve requests; or loading has failed, and is retried later, unless the records are not valid."""
         if found.shard.state is ShardState.SERVING:
             self._arm(found)
         elif isinstance(found.shard.load_error, StorageError):
@@ -343,20 +349,21 @@ def _sync(broker: "Broker", partition: Partition) -> None:
 
 
 def partition_for(group_id: str, partitions: int) -> int:
-    """The partition that a group belongs to, by the hash that Java gives a string, without its sign."""
+    """The partition that a group belongs to: Java's hash of the string, without its sign bit."""
     find = _remembered_hash if len(group_id) <= REMEMBERED_NAME_MAX else _hash
     return find(group_id) % partitions
 
 
 def _hash(text: str) -> int:
-    """Java's: each 16-bit unit counts 31 times as much as the one behind it, modulo 2**32.
+    """Java's hash: each 16-bit unit counts 31 times as much as the one behind it, modulo 2**32.
 
-    A loop over a name of 32 kB takes 5 ms, and a request may name hundreds. So long names are folded: as one number,
-    first unit to unit, then half to half, which is a few multiplications of large numbers.
+    A loop over a name of 32 kB takes 5 ms, and a request may name hundreds. So long names are folded: taken as one
+    number, units are combined in pairs, then the results in pairs, and so on. That is a few multiplications of large
+    numbers.
     """
     units = text.encode("utf-16-be", "surrogatepass")
     value = _folded(units) if len(units) > FOLDED_BYTES_MIN else _summed(units)
-    return min(value, (1 << 32) - value) & 0x7FFFFFFF  # Kafka gives 0 to the one number that has no counterpart
+    return min(value, (1 << 32) - value) & 0x7FFFFFFF  # as in Kafka, -2**31 becomes 0
 
 
 def _summed(units: bytes) -> int:
@@ -367,7 +374,7 @@ def _summed(units: bytes) -> int:
 
 
 def _folded(units: bytes) -> int:
-    """Lanes of 16, then 32, then 64 bits, each with the hash of what lies in it. No lane runs over into the next."""
+    """Lanes of 16, then 32, then 64 bits, each with the hash of its contents. No lane overflows into the next."""
     lanes = -(-len(units) // 8)
     quarters = int.from_bytes(units)
     low = int.from_bytes(b"\0\0\xff\xff" * (2 * lanes))

@@ -1,7 +1,8 @@
-"""DeleteRecords requests that wait until the followers have given up what their leader gave up.
+"""DeleteRecords requests that wait until the followers have deleted what their leader has.
 
-A partition is done when the smallest offset that any live replica has, its low watermark, is the one that was asked
-for; or when this broker cannot see to it any more. What is not done when the client's time is up has timed out.
+A partition is done when its low watermark (the smallest log start offset of any live replica) has reached the offset
+that was asked for, or when this broker can no longer see to it. What is not done when the client's timeout expires has
+timed out.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ class Undone(NamedTuple):
 
 
 class Deletion:
-    """One request that waits. It watches the starts of its partitions' logs."""
+    """One request that waits. It watches the log start offsets of its partitions."""
 
     def __init__(self, broker: "Broker", call: Call, reply: Callable[[], None]) -> None:
         self._broker = broker
@@ -45,7 +46,7 @@ class Deletion:
         self._call.abandon = self._stop
 
     def start_moved(self) -> None:
-        """A replica's log starts elsewhere, or replicas came or went."""
+        """A replica's log start offset has moved, or replicas came or went."""
         self._undone = [entry for entry in self._undone if not self._is_done(entry)]
         if not self._undone:
             self._stop()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Route:
-    """How to read a version of an API, and who handles it."""
+    """How to decode a version of an API, and who handles it."""
 
     __slots__ = ("handler", "read")
 
@@ -25,11 +25,11 @@ class Route:
 
 
 _routes: Final[dict[int, Route]] = {}
-"""Of what is served and was asked for, by ``api_key << 16 | api_version``."""
+"""The versions that are served and have been asked for, by ``api_key << 16 | api_version``."""
 
 
 def serve(broker: "Broker", connection: Connection, frame: memoryview) -> None:
-    """Deal with one request: answer it, park it, or raise ``ProtocolError`` if it cannot be understood."""
+    """Handle one request: answer it, park it, or raise ``ProtocolError`` if it cannot be decoded."""
     head = read_request_head(frame)
     api_key, api_version = head.api_key, head.api_version
     route = _routes.get(api_key << 16 | api_version) if api_version >= 0 else None
@@ -49,7 +49,7 @@ def serve(broker: "Broker", connection: Connection, frame: memoryview) -> None:
 
 
 def _route(api_key: int, api_version: int) -> Route | None:
-    """The route of a version that was not asked for before; None if it is not served."""
+    """The route of a version that is asked for the first time; None if it is not served."""
     handler = HANDLERS.get(api_key)
     if handler is None or api_version not in served_versions(api_key):
         return None

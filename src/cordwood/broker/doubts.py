@@ -1,12 +1,12 @@
-"""Answers that name a broker which may have died just now: they wait for a moment, until others lead in its place.
+"""Answers that name a broker which may have just died: they wait for a moment, until others lead in its place.
 
-A client whose connection to a leader breaks asks at once who leads now, and is here sooner than an election is done.
-Told of the dead leader, it would be content and ask again a second or two later. So from the moment that a link is lost
-until it stands again, the metadata has changed, or the time is up, such an answer waits. Every answer waits until the
-end of the loop's turn: the news that the link is lost may lie behind the question.
+A client whose connection to a leader breaks asks at once who leads now, sooner than an election can finish. If it were
+told of the dead leader, it would accept that and ask again only a second or two later. So from the moment a link is
+lost until it is back, the metadata has changed, or the time is up, such an answer waits. Every answer waits until the
+end of the loop's turn, because the news that the link is lost may lie behind the question.
 
-A broker that went is named among the brokers for some seconds more. librdkafka parts with a broker that is not named
-any more in the same moment in which it gives its partitions to new leaders, and then sometimes takes them away again.
+A broker that is gone is still listed among the brokers for a few seconds. When a broker is no longer listed, librdkafka
+drops it at the same moment as it gives its partitions to new leaders, and then sometimes takes them away again.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 DOUBT_MS: Final = 1000
-"""Others on the same connection wait with the answer. An election takes some hundredths of a second."""
+"""Other requests on the same connection wait with it. An election takes some hundredths of a second."""
 SUSPICION_MS: Final = 50
-"""After a follower's own connection was lost: if its process is gone, the link to it is lost in a moment, too."""
+"""After a follower's own connection was lost: if its process is gone, the link to it will be lost in a moment, too."""
 DEPARTED_MS: Final = 3000
 
 
 class Doubt:
-    """An answer that waits: whom it would name, and how it is given."""
+    """An answer that waits: which brokers it would name, and how to give it."""
 
     __slots__ = ("answer", "call", "named")
 
@@ -40,7 +40,7 @@ class Doubt:
 
 
 class Doubts:
-    """Who may be dead, and which answers wait to know."""
+    """Which brokers may be dead, and which answers wait to find out."""
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
@@ -59,7 +59,7 @@ class Doubts:
         self.look_again()
 
     def departed(self, call: Call) -> list[BrokerInfo]:
-        """The brokers that went a moment ago, and have not come back."""
+        """The brokers that left a moment ago and have not come back."""
         listener, there = call.connection.peer.listener, self._broker.image.brokers
         return [
             BrokerInfo(node, *registration.endpoints[listener], registration.rack)
@@ -75,16 +75,16 @@ class Doubts:
             self._broker.timers.at(until_ms, self._expire)
 
     def end(self, node: NodeId) -> None:
-        """It was the link alone."""
+        """Only the link was broken."""
         if self._until_ms.pop(node, None) is not None:
             self.look_again()
 
     def about(self, named: Callable[[], Iterable[NodeId]]) -> bool:
-        """May one of these be dead?"""
+        """Might one of these be dead?"""
         return bool(self._until_ms) and any(node in self._until_ms for node in named())
 
     def wait(self, call: Call, named: Callable[[], Iterable[NodeId]], answer: Callable[[], None]) -> None:
-        """Answer when there is no doubt any more, at the end of this turn of the loop if there is none."""
+        """Answer when there is no doubt any more, but not before the end of this turn of the loop."""
         doubt = Doubt(call, named, answer)
         self._waiting[doubt] = None
         self._broker.effects.append(Linger())

@@ -1,14 +1,15 @@
 """Fetch sessions (KIP-227): what a reader wants is remembered, so that neither side repeats it in every request.
 
-Beyond Kafka's: a session also remembers which of its partitions *may have news* since they were last sent. A partition
-puts itself on that list when its high watermark or start moves, a request puts on it what it changes, and only those
-partitions are looked at when a response is built. One reader of 1,000 partitions, two of them busy, costs two look-ups.
+Unlike Kafka's, a session also remembers which of its partitions *may have news* since they were last sent. A partition
+puts itself on that list when its high watermark or log start offset moves, a request adds the partitions that it
+changes, and only partitions on the list are looked at when a response is built. A reader of 1,000 partitions, two of
+them busy, costs two look-ups.
 
-Followers read the same way, up to the end of the log. They hear of appends; that something was committed they are told
-with the next records, or when their time is up.
+Followers read in the same way, up to the end of the log. Appends wake them up; they learn of commits with the next
+records, or when their wait is over.
 
-Invariants (``check``): a session's partitions are registered with the local partitions they read; nothing is on the
-list of news that is not in the session.
+Invariants (``check``): a session's partitions are registered with the local partitions they read; only partitions of
+the session are on its list of news.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,21 +26,25 @@ NO_SESSION: Final = 0
 _EPOCH_MAX: Final = (1 << 31) - 1
 
 PARTITIONS_MAX: Final = 150_000
-"""Of all sessions together: a third of a kilobyte each. A reader that finds no room is served without a session."""
+"""For all sessions together: each takes a third of a kilobyte. A reader that finds no room is served without a
+session.
+"""
 
 WAITING_PARTITIONS_MAX: Final = 200_000
-"""Of all fetches together that wait without a session, and may do so for weeks: as large as those of sessions."""
+"""For all fetches together that wait without a session, perhaps for weeks: as large as those of sessions."""
 
 TopicKey = TopicId | TopicName
 
 
 def comparable(topic: TopicKey) -> int | str:
-    """An id as a number: to hash or compare a UUID takes a function that is always interpreted."""
+    """An id as a number: hashing or comparing a UUID calls a function that is always interpreted."""
     return topic if isinstance(topic, str) else topic.int
 
 
 class FetchPartition:
-    """One partition as one reader reads it: from where, how much at a time, and what it was told last."""
+    """One partition as one reader reads it: from which offset, how much at a time, and what the reader was last
+    told.
+    """
 
     __slots__ = (
         "index",
@@ -68,12 +73,12 @@ class FetchPartition:
         self.start_offset = -1
         """Where a follower's own log starts."""
         self.told = False
-        """Has a follower said where it is, and nobody taken note of it yet?"""
+        """Has the follower said where it is, and this has not been noted yet?"""
         self.sent_high_watermark = -1
         self.sent_start_offset = -1
 
     def advanced(self, size: int) -> None:
-        """The partition has *size* more committed bytes, or (0) something else about it changed."""
+        """The partition has *size* more committed bytes, or (0) something else about it has changed."""
         reader = self.reader
         reader.news[self] = None
         if reader.waiter is not None and (reader.hears_of_commits or size == 0):
@@ -93,7 +98,7 @@ class FetchPartition:
             self.local = local
 
     def watch(self) -> None:
-        """Have the partition tell when there is news."""
+        """Have the partition report news."""
         if self.local is not None:
             self.local.watchers[self] = None
             if self.reader.replica is not None:
@@ -106,7 +111,7 @@ class FetchPartition:
 
 
 class Waiter:
-    """A fetch that waits until enough bytes have come, or its time is up."""
+    """A fetch that waits until enough bytes have arrived, or its time is up."""
 
     __slots__ = ("complete", "missing_bytes", "ready")
 
@@ -122,7 +127,9 @@ class Waiter:
 
 
 class Waiters:
-    """Fetches that wait without a session. When they want too much together, the first to come is answered early."""
+    """Fetches that wait without a session. When they name too many partitions together, the oldest is answered
+    early.
+    """
 
     __slots__ = ("_partitions", "_waiting", "partitions_max")
 
@@ -159,13 +166,13 @@ class Reader:
     used_ms: int = 0
     by_id: bool = False
     replica: NodeId | None = None
-    """The follower that reads; None is a consumer."""
+    """The follower that reads; None for a consumer."""
     life: int = -1
     """The follower's broker epoch."""
     hears_of_commits: bool = True
-    """Does it end its wait that something was committed?"""
+    """Does a commit end its wait?"""
     counted: int = 0
-    """How many of its partitions count against the limit of all sessions."""
+    """How many of its partitions count against the limit for all sessions."""
 
     def want(self, topic: TopicKey, known_as: int | str, index: int) -> FetchPartition:
         """The entry for a partition that a request names; it is looked at when the response is built.
@@ -200,7 +207,7 @@ class Reader:
 
 
 class FetchSessions:
-    """The sessions that readers have open: at most *slots*, the least recently used leaving first."""
+    """The sessions that readers have open: at most *slots*, of which the least recently used is evicted first."""
 
     def __init__(self, slots: int, eviction_ms: int, entropy: Entropy) -> None:
         self.slots = slots
@@ -227,9 +234,9 @@ class FetchSessions:
         session.used_ms = now_ms
 
     def add(self, reader: Reader, now_ms: int) -> bool:
-        """Make *reader* a session, if there is room or an old one can go; else it stays without one.
+        """Make *reader* a session, if there is room or an old one can be evicted; otherwise it is served without one.
 
-        There is always room for a follower: it has one session, and costs more without.
+        There is always room for a follower: it has only one session, and would cost more without.
         """
         if reader.replica is not None:
             self._end_session_of(reader.replica)
@@ -253,7 +260,7 @@ class FetchSessions:
             self.remove(earlier)
 
     def count(self, session: Reader) -> bool:
-        """Take in how many partitions a session has by now. False: all sessions together have too many."""
+        """Count the partitions that a session has by now. False: all sessions together have too many."""
         self._partitions += len(session.partitions) - session.counted
         session.counted = len(session.partitions)
         return self._partitions <= self.partitions_max
@@ -284,5 +291,5 @@ class FetchSessions:
 
 
 def next_epoch(epoch: int) -> int:
-    """Epochs of a session count from 1 and begin there again: 0 and -1 have a meaning of their own."""
+    """The epochs of a session count from 1, and wrap around to 1: 0 and -1 have meanings of their own."""
     return 1 if epoch >= _EPOCH_MAX else epoch + 1

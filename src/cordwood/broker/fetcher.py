@@ -1,12 +1,12 @@
-"""What this broker follows of one leader: all of it is fetched over one link, in one session.
+"""All partitions that this broker follows from one leader: they are fetched over one link, in one session.
 
-A request is always under way; it waits at the leader for news. It names only what has changed since the last one: where
-this broker has got to in partitions that brought something, and partitions that came or went. Every partition is named
-with its leader epoch and with the epoch of its newest record, so that the leader can say where the two logs part; then
-what lies beyond is cut off, never for any other reason.
+There is always one request in flight, which waits at the leader for news. It names only what has changed since the last
+one: this broker's position in partitions that got records, and partitions that were added or dropped. Every partition
+is named with its leader epoch and with the epoch of its newest record, so that the leader can tell where the two logs
+diverge. What lies beyond that point is truncated; nothing is truncated for any other reason.
 
-A partition that cannot go on rests for a while, outside of the session. A role that changes does not wait for the
-answer under way: the leader answers that when the next request comes.
+A partition that cannot go on rests for a while, outside of the session. A change of roles does not wait for the answer
+in flight: the leader answers that one when the next request arrives.
 """
 
 from functools import partial
@@ -45,7 +45,7 @@ PartitionKey = tuple[TopicId, int]
 
 
 class Followed:
-    """One partition that is followed, and what the leader was told of it."""
+    """One partition that is followed, and what the leader was told about it."""
 
     __slots__ = ("behind", "in_session", "key", "partition", "rest_ms", "resting", "told_epoch")
 
@@ -57,7 +57,7 @@ class Followed:
         self.resting = False
         self.rest_ms = 0
         self.behind = True
-        """Did the leader have more, when it was last heard of?"""
+        """Did the leader have more records when it last answered?"""
 
 
 class Fetcher:
@@ -71,13 +71,13 @@ class Fetcher:
         self._forgotten: dict[PartitionKey, None] = {}
         self._asked = 0
         self._syncing = 0
-        """How many answers wait for what they brought to be synced."""
+        """How many answers wait until the records they brought are synced."""
         self._session_id = 0
         self._session_epoch = INITIAL_EPOCH
         self._has_no_session = False
         """Did the leader answer without a session? There may be no room for one, or nothing was left in it."""
         self._lost = 0
-        """How many sessions were lost: what was asked before that is not listened to any more."""
+        """How many sessions were lost: answers to what was asked before that are ignored."""
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -85,7 +85,9 @@ class Fetcher:
     # ------------------------------------------------------------------ what is followed
 
     def follow(self, partition: Partition) -> None:
-        """Follow it from now on, or (it has a new leader epoch) anew. ``go_on`` when all are told."""
+        """Follow a partition from now on, or follow it anew (in a new leader epoch). Call ``go_on`` after the last of
+        them.
+        """
         followed = self._followed.get((partition.topic_id, partition.name.partition))
         if followed is None or followed.partition is not partition:
             followed = Followed(partition)
@@ -102,7 +104,7 @@ class Fetcher:
             self._leave_session(followed)
 
     def tell_all(self) -> None:
-        """The leader must hear anew where this broker is in everything."""
+        """Tell the leader afresh where this broker is in every partition."""
         self._lost += 1
         self._asked = 0
         self._session_epoch = INITIAL_EPOCH
@@ -120,7 +122,7 @@ class Fetcher:
     # ------------------------------------------------------------------ asking
 
     def go_on(self, *, at_once: bool = False) -> None:
-        """Ask for more, if nothing is under way; *at_once*: even then, if there is something to say."""
+        """Ask for more, if no request is in flight; *at_once*: even then, if there is something to say."""
         broker = self._broker
         if self._syncing or not broker.peers.is_up(self.leader):
             return
@@ -144,7 +146,7 @@ class Fetcher:
             replica_state=FetchRequestReplicaState(
                 replica_id=broker.node, replica_epoch=broker.image.broker_epoch(broker.node)
             ),
-            # A session begins with its first answer: that must not wait, what comes next may be urgent.
+            # A session begins with its first answer, which must not wait: what comes next may be urgent.
             max_wait_ms=config.replica_fetch_wait_max_ms if self._session_epoch or self._has_no_session else 0,
             min_bytes=config.replica_fetch_min_bytes,
             max_bytes=config.replica_fetch_response_max_bytes,
@@ -168,7 +170,7 @@ class Fetcher:
             partition = followed.partition
             log = partition.log
             followed.in_session = True
-            self._forgotten.pop(followed.key, None)  # of what is both named and forgotten the leader forgets
+            self._forgotten.pop(followed.key, None)  # the leader forgets what is named and forgotten
             followed.told_epoch = partition.leader_epoch
             wanted = _wanted_partition(
                 partition=partition.name.partition,
@@ -212,7 +214,8 @@ class Fetcher:
             self._session_id, self._session_epoch = answer.session_id, 1
         unsynced = self._take(answer)
         if unsynced:
-            # Where to fetch on says what this broker has, and has safely where a topic asks for that.
+            # The next fetch offset tells the leader what this broker has, and has safely on disk if a topic asks for
+            # that.
             self._syncing += 1
             self._broker.replicas.syncs.wait(unsynced, self._synced, self._broker.effects)
         else:
@@ -223,7 +226,7 @@ class Fetcher:
         self.go_on()
 
     def _refused(self, error: Error) -> None:
-        """The session is over; it may begin anew at once unless the leader refuses this broker altogether."""
+        """The session is over; a new one may begin at once, unless the leader refuses this broker altogether."""
         self.tell_all()
         if error in (Error.FETCH_SESSION_ID_NOT_FOUND, Error.INVALID_FETCH_SESSION_EPOCH):
             self.go_on()
@@ -237,7 +240,7 @@ class Fetcher:
         self.go_on()
 
     def _take(self, response: FetchResponse) -> list[Partition]:
-        """Take in what came; the partitions that must be synced before the leader may know."""
+        """Append what was fetched. Returns the partitions that must be synced before the leader is told."""
         unsynced = []
         for topic in response.responses:
             for answer in topic.partitions:
@@ -247,9 +250,9 @@ class Fetcher:
                 try:
                     self._take_one(followed, answer)
                 except TruncationError:
-                    raise  # half of it may be done: only a start that recovers the log knows what there is
+                    raise  # it may be half done: only a start with recovery of the log can tell what is there
                 except (StorageError, CorruptData) as error:
-                    if not followed.rest_ms:  # else it was said before
+                    if not followed.rest_ms:  # otherwise it was logged before
                         self._broker.logger.error("%s could not be replicated: %s", followed.partition.name, error)
                     self._rest(followed)
                 if answer.records and followed.partition.sync_due():
@@ -290,7 +293,9 @@ class Fetcher:
             self._changed[followed] = None
 
     def _refused_one(self, followed: Followed, answer: FetchResponsePartition) -> None:
-        """A leader that does not know its role yet, or any more, is asked again after a while, or when roles change."""
+        """If the leader does not know its role yet, or no longer has it, ask again after a while, or when roles
+        change.
+        """
         partition = followed.partition
         if answer.error_code == Error.OFFSET_OUT_OF_RANGE and answer.log_start_offset > partition.log.end_offset:
             self._broker.replicas.restart(self._broker, partition, answer.log_start_offset)
@@ -321,7 +326,7 @@ class Fetcher:
             self.go_on(at_once=True)
 
     def _hold_back_throttled(self) -> None:
-        """Partitions that are throttled and behind wait while too much was received."""
+        """Throttled partitions that are behind wait while too much has been received."""
         broker = self._broker
         wait_ms = broker.replication.follower_rate.wait_ms(broker.now.mono_ms)
         if wait_ms <= 0:
@@ -334,7 +339,7 @@ class Fetcher:
                 and not followed.resting
                 and is_named(replicas, followed.partition, broker.node)
             ):
-                # The rate may be raised, or taken away, long before that much time has passed.
+                # The rate may be raised, or the throttle removed, long before that much time has passed.
                 self._hold_back(followed, min(wait_ms, THROTTLED_REST_MS))
 
     def check(self) -> None:
