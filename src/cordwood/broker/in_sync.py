@@ -1,11 +1,12 @@
-"""The in-sync replicas of the partitions that this broker leads: who may come in, and who must go.
+"""The in-sync replicas of the partitions that this broker leads: who may join the set, and who must leave.
 
-A follower comes in when it has all that is committed and all that earlier leaders left. It goes when for
-``replica.lag.time.max.ms`` it did not have what there was. Either is a compare-and-set on the partition's state in the
-metadata, so it fails if anybody else changed that state, and it fails if a follower that is to come in has another life
-by now. What came of a proposal only the metadata tells: until it does, whoever was to come in counts.
+A follower joins when it has everything that is committed, and everything that earlier leaders left. It leaves when it
+has not been caught up for ``replica.lag.time.max.ms``. Either is a compare-and-set on the partition's state in the
+metadata, so it fails if anybody else has changed that state, and it fails if a follower that should join has begun
+another life by now. Only the metadata tells what became of a proposal: until it does, a follower that was to join
+counts.
 
-One proposal for a partition at a time; those that come up in one event go together.
+There is one proposal at a time for a partition; those that come up in one event are sent together.
 """
 
 from collections.abc import Sequence
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 UNDER_WAY_MAX: Final = 2
-"""So many proposals at a time, while they have to be small ones."""
+"""How many proposals may be in flight, while they have to be small."""
 REST_MS: Final = 100
-"""After a proposal that failed: what stood against it is on its way here, or the store has trouble of its own."""
+"""After a proposal that failed: the change that got in its way is on its way here, or the store has trouble of its
+own.
+"""
 
 
 class InSync:
@@ -37,13 +40,15 @@ class InSync:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._wanted: dict[Partition, frozenset[NodeId]] = {}
-        """What is to be proposed, with those who must go."""
+        """The partitions whose in-sync set should be proposed, each with the replicas that must leave."""
         self._rest_until_ms = 0
         self._under_way = 0
         self._portion_max = STATES_MAX
-        """How many partitions are changed at once: fewer while that fails, or one that cannot be would keep others."""
+        """How many partitions are changed at once: fewer after failures, so that one that cannot be changed does not
+        block others.
+        """
         self._failed: dict[Partition, None] = {}
-        """What was proposed last and failed. That, and how it ends, is said once."""
+        """What was proposed last and failed. The failure and its end are each logged once."""
         self._end_of_event: Waiter | None = None
 
     def start(self) -> None:
@@ -54,7 +59,7 @@ class InSync:
     # ------------------------------------------------------------------ what followers say
 
     def is_eligible(self, replica: NodeId, epoch: int) -> bool:
-        """Is this broker registered, not about to stop, and in the life that *epoch* names (-1 names none)?"""
+        """Is this follower registered, not about to stop, and in the life that *epoch* names (-1 names none)?"""
         image = self._broker.image
         registration = image.brokers.get(replica)
         if registration is None or registration.shutting_down:
@@ -64,15 +69,16 @@ class InSync:
     def fetched(
         self, partition: Partition, replica: NodeId, offset: int, start_offset: int, *, epoch: int, eligible: bool
     ) -> None:
-        """A follower has all before *offset*."""
+        """A follower has everything before *offset*."""
         now_ms = self._broker.now.mono_ms
         if partition.fetched_by(replica, offset, start_offset, epoch=epoch, eligible=eligible, now_ms=now_ms):
             self._want(partition)
 
     def brokers_changed(self, delta: Delta) -> None:
-        """Followers that are gone, or live anew, have nothing as far as anybody knows until they fetch again.
+        """Followers that are gone, or have begun a new life, count as having nothing until they fetch again.
 
-        One that has fetched in a life that this broker has not heard of yet has said what it has.
+        An exception is one that has already fetched in a life that this broker had not heard of yet: that fetch said
+        what it has.
         """
         image = self._broker.image
         for node in delta.brokers:
@@ -89,7 +95,7 @@ class InSync:
                 partition.start_moved()
 
     def reconsider(self, partition: Partition) -> None:
-        """Something has changed for a partition: who could not come in before may now be able to."""
+        """Something has changed for a partition: a follower that could not join before may be able to now."""
         if not partition.leading or partition.proposing:
             return
         if partition.let_in(self._broker.now.mono_ms) or _has_lost(partition):
@@ -120,7 +126,7 @@ class InSync:
     def _propose(self) -> None:
         now_ms = self._broker.now.mono_ms
         if now_ms < self._rest_until_ms:
-            return  # ``_rested`` comes back to it
+            return  # ``_rested`` will try again
         while self._wanted and (self._portion_max == STATES_MAX or self._under_way < UNDER_WAY_MAX):
             some = dict(islice(self._wanted.items(), self._portion_max))
             for partition in some:
@@ -131,7 +137,7 @@ class InSync:
         for partition in self._failed:
             self._look_for_laggards_of(partition, now)
         if not self._wanted:
-            self._failed.clear()  # nobody wants it any more
+            self._failed.clear()  # it is no longer wanted
         self._at_the_end_of_the_event()
 
     def _propose_some(self, wanted: dict[Partition, frozenset[NodeId]]) -> None:
@@ -154,13 +160,13 @@ class InSync:
                     operations.append(write_state(image, partition.name.topic, partition.name.partition, state))
         if not operations:
             return []
-        # Whoever comes in is the one that has fetched: still in the same life (KIP-903).
+        # A follower that joins must be the one that has fetched: still in the same life (KIP-903).
         return [*same_topics(image), *(same_life(image, *entry) for entry in joining.items()), *operations]
 
     def _in_sync(
         self, partition: Partition, leaving: frozenset[NodeId], joining: dict[NodeId, int]
     ) -> tuple[NodeId, ...] | None:
-        """Who should be in sync; None if it is so already, and nothing is uncertain."""
+        """Who should be in sync; None if that is already so, and nothing is uncertain."""
         isr = [node for node in partition.isr if node not in leaving]
         uncertain = False
         for node, follower in partition.followers.items():
@@ -212,5 +218,5 @@ class InSync:
 
 
 def _has_lost(partition: Partition) -> bool:
-    """Was a follower proposed that must not come in any more? What became of that must be known."""
+    """Was a follower proposed that may no longer join? The outcome of that proposal must be known."""
     return any(follower.joining and not partition.may_join(follower) for follower in partition.followers.values())

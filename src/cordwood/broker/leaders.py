@@ -1,4 +1,4 @@
-"""Who leads instead: a refusal that names the leader spares the client a Metadata request (KIP-951)."""
+"""Who leads instead: an error that names the leader saves the client a Metadata request (KIP-951)."""
 
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -17,7 +17,7 @@ FETCH_SINCE: Final = 16
 
 
 def name_leaders_of_produce(broker: "Broker", call: Call, response: ProduceResponse) -> None:
-    """Put the leaders of all that was refused for want of leadership into the answer."""
+    """Add to the answer the leaders of all partitions that were refused because this broker does not lead them."""
     if call.api_version < PRODUCE_SINCE:
         return
     leaders = Leaders(broker, call)
@@ -40,7 +40,7 @@ def name_leaders_of_fetch(broker: "Broker", call: Call, response: FetchResponse)
 
 
 class Leaders:
-    """The leaders that one answer names, and where its client reaches them."""
+    """The leaders that one answer names, and where its client can reach them."""
 
     def __init__(self, broker: "Broker", call: Call) -> None:
         self._broker = broker
@@ -48,7 +48,7 @@ class Leaders:
         self._named: set[int] = set()
 
     def find(self, name: str, topic_id: UUID, index: int) -> LeaderIdAndEpoch | None:
-        """Another broker that leads the partition; None if there is none, as far as this one knows."""
+        """The other broker that leads the partition; None if there is none, as far as this one knows."""
         image = self._broker.image
         topic = image.topics.get(TopicName(name)) if name else image.topic_by_id(TopicId(topic_id))
         if topic is None or index >= len(topic.partitions):

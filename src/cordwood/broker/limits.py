@@ -1,7 +1,7 @@
 """How many clients may connect, from where, and how fast.
 
-As in Kafka, who comes from an address that has too many connections is sent away, and who is too many or too fast
-for the broker waits to be accepted.
+As in Kafka, a client whose address has too many connections is disconnected; one that is too many or too fast for the
+broker as a whole waits to be accepted.
 """
 
 from typing import Final
@@ -11,7 +11,7 @@ from cordwood.config import BrokerConfig
 from cordwood.ports import Instant
 
 PLACE_MS: Final = 1_000
-"""So long it is waited for a place until it is looked again: the limit may have been altered."""
+"""How long to wait for a free place before looking again: the limit may have been altered."""
 
 
 class ConnectionLimits:
@@ -35,7 +35,7 @@ class ConnectionLimits:
         return None
 
     def wait(self, listener: str, config: BrokerConfig, now: Instant) -> tuple[int, str]:
-        """How many milliseconds the next one has to wait, and what for; 0 if it does not have to."""
+        """How many milliseconds the next connection has to wait, and why; 0 if it does not have to."""
         if self._total >= config.max_connections:
             waiting = PLACE_MS, f"max.connections is {config.max_connections}"
         elif now.mono_ms // 1000 == self._second and self._in_second >= config.max_connection_creation_rate:
@@ -61,7 +61,7 @@ class ConnectionLimits:
 
 
 def _is_of_brokers(listener: str, config: BrokerConfig) -> bool:
-    """Do brokers have it to themselves? Clients must not keep them from each other."""
+    """Do brokers have this listener to themselves? Then clients must not keep them from reaching each other."""
     return listener == config.listener_named_for_brokers() and len(config.endpoints()) > 1
 
 

@@ -1,13 +1,13 @@
-"""This broker as one of a cluster: registered, or fenced.
+"""This broker as a member of a cluster: registered, or fenced.
 
-A broker leads only while it is registered and its session with the metadata store lives. Without, it is *fenced*: it
-acknowledges nothing any more, and whoever waits for that is told so at once. It registers at start, and again whenever
-its registration is gone: because its session ended, or because others took it for dead. See ``cluster/registration``
-for the steps.
+A broker leads only while it is registered and its session with the metadata store lives. Otherwise it is *fenced*: it
+acknowledges nothing any more, and tells those who are waiting for that at once. It registers at start, and again
+whenever its registration is gone: because its session ended, or because others took it for dead. See
+``cluster/registration`` for the steps.
 
-While its session hangs, or it is fenced, it is not *steady*: the metadata that it knows may be old. Nor is it right
-after the end of a session: the store that was away for one broker was so for the others, and they have not all
-registered again yet. What clients want to have changed waits for that, for a while.
+While its session hangs, or it is fenced, it is not *steady*: the metadata that it knows may be old. Nor is it steady
+right after the end of a session: if the store was away for one broker it was away for the others, and they have not all
+registered again yet. Clients' changes to the metadata wait for that, for a while.
 
 A broker on its own is never fenced, and nothing here happens to it.
 """
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 RETRY_MS, RETRY_MS_MAX = 100, 5000
 HANDOVER_MS_MAX = 30_000
-"""So long a broker that is about to stop waits for others to take over; Kafka's asks three times, 5 seconds apart."""
+"""How long a broker that is about to stop waits for others to take over; Kafka's asks three times, 5 seconds apart."""
 REUNION_MS = 2000
-"""So long a broker that is back waits for those who were there when its session ended."""
+"""How long a broker that is back waits for those that were there when its session ended."""
 NO_EPOCH = -1
 
 
 class Membership:
-    """Whether this broker counts."""
+    """Whether this broker counts as a member of the cluster."""
 
     def __init__(self, broker: "Broker", applicant: Applicant | None) -> None:
         self._broker = broker
@@ -55,29 +55,31 @@ class Membership:
         self._outdated = False
         """Has the session ended since the metadata was read?"""
         self._lapsed = False
-        """Has it ended since this broker registered? The store may not know yet, and still show the registration."""
+        """Has it ended since this broker registered? The store may not know that yet, and still show the
+        registration.
+        """
         self._life = NO_EPOCH
-        """The epoch of a life that has begun and not been registered yet."""
+        """The epoch of a life that has begun, but has not been registered yet."""
         self.epoch = NO_EPOCH
-        """The broker epoch with which it registered last: what the version of its incarnation became."""
+        """The broker epoch with which it last registered: the version that its incarnation node got."""
         self._early: dict[TopicPartition, int] = {}
         """What it was given to lead before it had registered, and in which epochs."""
         self._registering = False
         self._retry: Timer | None = None
         self._retry_ms = RETRY_MS
         self._missed: set[NodeId] = set()
-        """Who was there when the session ended, and has not been seen since."""
+        """Brokers that were there when the session ended, and have not been seen since."""
         self._reunion: Timer | None = None
-        """When they are not waited for any more."""
+        """When to stop waiting for them."""
         self.steady = not broker.clustered
-        """Is it registered, does its session live, and are the others back?"""
+        """Is it registered, is its session alive, and are the others back?"""
         self._leaving = False
         self.stopping = False
         """Is it about to stop?"""
         self.may_stop = not broker.clustered
-        """Once it is ``stopping``: nobody could take over more than has been taken over."""
+        """Once it is ``stopping``: others have taken over all that they can."""
         self.has_left = not broker.clustered
-        """Once it was told to ``leave``: it has, or it cannot say so."""
+        """Once it was told to ``leave``: it has left, or cannot tell the cluster."""
 
     def start(self) -> None:
         if self._broker.clustered:
@@ -87,7 +89,7 @@ class Membership:
     # ------------------------------------------------------------------ what happens to it
 
     def session_changed(self, state: SessionState) -> None:
-        """The session lives, hangs, or is over."""
+        """The session is alive, hangs, or has ended."""
         if not self._broker.clustered:
             return
         self._session = state
@@ -100,7 +102,7 @@ class Membership:
         self._match()
 
     def apply(self, delta: Delta) -> None:
-        """Notice one's own registration, or that it is gone."""
+        """Notice that this broker is registered, or no longer is."""
         if not self._broker.clustered:
             return
         if delta.reloaded:
@@ -116,7 +118,7 @@ class Membership:
             self._look_for_heirs()
 
     def _match(self) -> None:
-        """Be fenced or not, and see to it that it does not last."""
+        """Become fenced, or stop being so; if fenced, do something about it."""
         fenced = not self._counts()
         if fenced != self.fenced:
             self.fenced = fenced
@@ -155,7 +157,7 @@ class Membership:
     # ------------------------------------------------------------------ registering
 
     def _step(self) -> None:
-        """Take the next step towards being registered, unless one is under way or there is no point in it."""
+        """Take the next step towards being registered, unless one is in progress or it would be pointless."""
         if self._registering or self._retry is not None or self._leaving or self.stopping:
             return
         if self._session is SessionState.LOST or self._outdated:
@@ -172,7 +174,7 @@ class Membership:
         return retreat(image, self._applicant, self._loss()) or register(image, self._applicant)
 
     def _loss(self) -> Loss:
-        """What the logs may lack. They lose nothing while the process lives."""
+        """What the logs may have lost. They lose nothing while the process lives."""
         assert self._applicant is not None
         if self.epoch != NO_EPOCH:
             return Loss.NOTHING
@@ -194,12 +196,12 @@ class Membership:
             if self.epoch == NO_EPOCH:
                 self._early = led_by(image, node)
             self.epoch, self._life = self._life + 1, NO_EPOCH
-            self._lapsed = self._outdated  # if that is so, it was the former session that registered
+            self._lapsed = self._outdated  # if the metadata is outdated, it was the former session that registered
         self._match()
         self._step_down()
 
     def _step_down(self) -> None:
-        """Let go of what it was given to lead before it had registered: it did not take it."""
+        """Give up the leaderships that it was given before it had registered: it never took them up."""
         if self._early:
             image, node = self._broker.image, self._broker.node
             self._broker.propose(lambda: step_down(image, node, self._early), self._stepped_down)
@@ -245,7 +247,7 @@ class Membership:
             self.may_stop = True
 
     def _look_for_heirs(self) -> None:
-        """Is there a partition left that this broker is in sync with, and that somebody else could go on with?"""
+        """Is there still a partition for which this broker is in sync, and which another broker could take over?"""
         image, node = self._broker.image, self._broker.node
         registration = image.brokers.get(node)
         if registration is None or not registration.shutting_down or self.may_stop:
@@ -258,7 +260,7 @@ class Membership:
         )
 
     def leave(self) -> None:
-        """Be gone from the cluster, as far as it can still be told. ``has_left`` tells when that is done."""
+        """Leave the cluster, as far as it can still be told. ``has_left`` tells when that is done."""
         if not self._broker.clustered or self._leaving:
             return
         self._leaving = True

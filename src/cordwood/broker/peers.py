@@ -1,12 +1,12 @@
-"""The other brokers of the cluster: one link to each, requests over it, and the verdict that one is dead.
+"""The other brokers of the cluster: one link to each, requests over it, and noticing that one is dead.
 
-A broker is dialled when it registers, and as long as it is registered: at once when its link is lost, then with growing
-pauses. A broker that was reached before and now refuses the connection has no process any more: that is told, and seen
-long before its session with the metadata store runs out. Answers come in the order of the requests; one that does not
-come for ``replica.socket.timeout.ms`` ends the link.
+A broker is dialled when it registers, and for as long as it is registered: at once when its link is lost, then with
+growing pauses. If a broker that was reached before now refuses the connection, its process is gone: this is reported,
+long before its session with the metadata store expires. Answers come in the order of the requests; if one does not come
+within ``replica.socket.timeout.ms``, the link is closed.
 
 Invariants (``check``): there is a link for each registered broker but this one, and no other; only a link that is up
-has requests that wait.
+has requests waiting.
 """
 
 from collections import deque
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 OnAnswer = Callable[[object | None], None]
-"""Takes the answer, whose records lie in a buffer that is only lent; or None if the link broke first."""
+"""Takes the answer, whose records lie in a buffer that is only lent; or None if the link was lost first."""
 
 FIRST_PAUSE_MS: Final = 50
 DIAL_TIMEOUT_MS: Final = 5_000
@@ -46,13 +46,13 @@ class Asked(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Link:
-    """The way to another broker, whether it stands or is being made."""
+    """The link to another broker, whether it is up or being established."""
 
     id: LinkId
     node: NodeId
     address: tuple[str, int]
     life: int
-    """The broker epoch of the registration that gave the address."""
+    """The broker epoch of the registration with this address."""
     is_up: bool = False
     was_up: bool = False
     pause_ms: int = 0
@@ -68,21 +68,21 @@ class Peers:
         self._links: dict[NodeId, Link] = {}
         self._by_id: dict[LinkId, Link] = {}
         self._missing: dict[NodeId, bool] = {}
-        """Of whom it was said that there is no link. True: it took one and did not answer, so it must answer now. Those
-        who are stopped, or cut off, take links too: their system does in their place."""
+        """The brokers for which it was logged that there is no link. True: it accepted a link and did not answer, so
+        now it must answer. A process that is stopped or cut off accepts links too: its system does so in its place."""
         self._link_count = 0
         self._request_count = 0
 
     # ------------------------------------------------------------------ who is there
 
     def start(self) -> None:
-        """Dial those who are there."""
+        """Dial the brokers that are there."""
         if self._broker.clustered:
             for node in self._broker.image.brokers:
                 self._match(node)
 
     def apply(self, delta: Delta) -> None:
-        """Dial those who came, hang up on those who went."""
+        """Dial brokers that have come, hang up on those that have gone."""
         if self._broker.clustered:
             for node in delta.brokers:
                 self._match(node)
@@ -102,7 +102,9 @@ class Peers:
             self._dial(link)
 
     def _address(self, registration: Registration) -> tuple[str, int] | None:
-        """Where brokers reach each other: the listener that is named for it, or that is named like this one's first."""
+        """Where brokers reach each other: the listener that is configured for it, or the one named like this broker's
+        first.
+        """
         config = self._broker.config
         endpoints = registration.endpoints
         own = config.listener_named_for_brokers() or next((e.name for e in config.endpoints()), "")
@@ -143,13 +145,13 @@ class Peers:
         self._hang_up(link, reason)
 
     def _hang_up(self, link: Link, reason: str) -> None:
-        """End a link that this broker finds wanting, and make it anew."""
+        """Close a link that does not work, and establish it anew."""
         self._broker.effects.append(HangUp(link.id))
         del self._by_id[link.id]
         self._lost(link, LinkLoss.UNREACHABLE, reason)
 
     def _lost(self, link: Link, loss: LinkLoss, reason: str) -> None:
-        """It is made again: at once if it stood, else after a pause."""
+        """It is dialled again: at once if it was up, otherwise after a pause."""
         broker = self._broker
         stood, link.is_up = link.is_up, False
         if link.node not in self._missing:
@@ -179,7 +181,7 @@ class Peers:
         self._dial(link)
 
     def _end(self, link: Link) -> None:
-        """Nobody wants this link any more."""
+        """The link is no longer wanted."""
         del self._links[link.node]
         if self._by_id.pop(link.id, None) is not None:
             self._broker.effects.append(HangUp(link.id))
@@ -199,7 +201,7 @@ class Peers:
         return link is not None and link.is_up
 
     def request(self, node: NodeId, message: object, version: int, on_answer: OnAnswer) -> None:
-        """Ask another broker. Only while the link ``is_up``."""
+        """Ask another broker. Only allowed while the link ``is_up``."""
         link = self._links[node]
         assert link.is_up, "there is nobody to ask"
         self._request_count = (self._request_count + 1) & 0x7FFFFFFF
@@ -234,7 +236,7 @@ class Peers:
         asked.on_answer(answer)
 
     def _look_for_silence(self, link: Link, now: Instant) -> None:
-        """One timer for all requests of a link: it is set again as long as there are younger ones."""
+        """One timer serves all requests of a link: it is set again as long as there are younger ones."""
         link.timer = None
         if not link.asked:
             return

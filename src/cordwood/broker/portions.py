@@ -1,4 +1,4 @@
-"""Large wishes, a portion at a time: a metadata store that others share takes only so much at once.
+"""Large changes, a portion at a time: a metadata store that brokers share takes only so much at once.
 
 A broker on its own has no such limit, and does everything in one write.
 """
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NODES_OF_TOPIC = 3
-"""Beside those of its partitions."""
+"""In addition to those of its partitions."""
 
 
 def states_max(broker: "Broker") -> int:
-    """How many partitions of a new topic are made at once. The controller makes the rest."""
+    """How many partitions of a new topic are created at once. The controller creates the rest."""
     return STATES_MAX if broker.clustered else PARTITIONS_MAX
 
 
 def portions(broker: "Broker", topics: Iterable[T], partitions: Callable[[T], int]) -> list[list[T]]:
-    """Topics that are changed together, given how many partitions of each are changed; at least one portion."""
+    """Topics that are changed together, given how many of their partitions are changed; at least one portion."""
     if not broker.clustered:
         return [list(topics)]
     groups: list[list[T]] = [[]]
@@ -44,10 +44,10 @@ def portions(broker: "Broker", topics: Iterable[T], partitions: Callable[[T], in
 
 
 def next_portion(size: int, refusal: Refused | None) -> int:
-    """How many partitions to change at once, after *size* of them were, or were not.
+    """How many partitions to change at once, after the change of *size* of them succeeded or failed.
 
-    What others change meanwhile is known after a few attempts. If it fails even then something else is in the way of
-    one of them, perhaps a node that a person has deleted: by and by it is alone.
+    Conflicts with other changes are resolved in a few attempts. If it still fails, something else is wrong with one of
+    them, perhaps a node that a person has deleted: halving the portion isolates that one in the end.
     """
     if refusal is None:
         return min(2 * size, STATES_MAX)
@@ -55,9 +55,9 @@ def next_portion(size: int, refusal: Refused | None) -> int:
 
 
 def patience_of(broker: "Broker", call: Call, timeout_ms: int = 0) -> Patience:
-    """How long a request waits for a metadata store that is away, and for one that has it and is slow.
+    """How long a request waits for a metadata store that is away, and for one that is slow to answer.
 
-    Not longer than its client does; one that names no time at all does not mean that it will not wait.
+    Not longer than its client does; but a client that gives no timeout does not mean that it will not wait.
     """
     now_ms = broker.now.mono_ms
     wait_ms = min(timeout_ms, PATIENCE_MS) if timeout_ms > 0 else PATIENCE_MS
@@ -74,15 +74,17 @@ def propose_in_turn(
     """Propose one portion after the other, each planned when those before it are in the image.
 
     Args:
-        divide: called once when there is metadata to plan with: the portions.
-        plan: it is not called for a portion that the patience did not last for.
-        done: gets all portions with what became of them.
+        divide: called once there is metadata to plan with; returns the portions.
+        plan: not called for a portion if the patience has run out by then.
+        done: gets all portions with their outcomes.
     """
     _InTurn(broker, divide, plan, done, patience).begin()
 
 
 class _InTurn(Generic[T]):
-    """Portions of which one is under way. Not inner functions: these would refer to each other for ever."""
+    """Portions, one of which is in flight. This is a class, since inner functions would keep each other alive for
+    ever.
+    """
 
     def __init__(
         self,
@@ -100,13 +102,13 @@ class _InTurn(Generic[T]):
         self._portions: Sequence[T] = ()
         self._outcomes: list[Refused | None] = []
         self._changes = False
-        """Is there something in the last plan?"""
+        """Did the last plan contain any operation?"""
         self._touched = False
         """Has something been changed, or may it have been?"""
         self._under_way = self._proposing = False
 
     def begin(self) -> None:
-        """Even to divide it takes metadata that is not old: to propose nothing is to wait for that."""
+        """Even dividing needs metadata that is up to date: proposing nothing is a way to wait for that."""
         self._broker.propose(tuple, self._begun, self._patience)
 
     def _begun(self, refusal: Refused | None) -> None:
@@ -147,10 +149,10 @@ def is_in_doubt(outcome: Refused | None) -> bool:
 
 
 def _after_others(outcome: Refused | None) -> Refused | None:
-    """What is told of a portion in the same answer with others that were done, or may have been.
+    """What a portion's outcome becomes in an answer about others that were done, or may have been.
 
-    Java's client sends all of a request again if it finds a single NOT_CONTROLLER in the answer, and would be told that
-    a topic exists which it has just created. This code it leaves to the application.
+    If Java's client finds a single NOT_CONTROLLER in the answer, it sends the whole request again, and would be told
+    that a topic exists which it has just created. This code it leaves to the application.
     """
     if outcome is None or outcome.error is not Error.NOT_CONTROLLER:
         return outcome

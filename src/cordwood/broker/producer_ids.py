@@ -10,16 +10,16 @@ Receiver = Callable[[int | Refused], None]
 
 
 class ProducerIds:
-    """What is left of this broker's block, and who waits for the next."""
+    """What is left of this broker's block, and who is waiting for the next."""
 
     def __init__(self) -> None:
         self._left: deque[int] = deque()
         self._waiting: deque[Receiver] = deque()
         self.asking = False
-        """Is a new block on its way?"""
+        """Has a new block been asked for?"""
 
     def take(self, receiver: Receiver) -> bool:
-        """Hand out an id now, or put the receiver in line: then a block must be asked for."""
+        """Hand out an id now, or put the receiver in the queue and return whether a block must be asked for."""
         if self._left and not self._waiting:
             receiver(self._left.popleft())
             return True

@@ -1,21 +1,21 @@
 """Changes of the metadata on their way to the store.
 
 A change is a *plan*: a function that checks it against the image as it is now and returns store operations. If the
-store refuses them because something else changed first, the plan is made again from the newer image; so a plan must
-have no memory of its earlier attempts.
+store refuses them because something else changed first, the plan is made again from the newer image; so a plan must not
+remember its earlier attempts.
 
-A store that is away does not fail a change that somebody has *patience* for: it rests, is planned again when the store
-is back, and is refused when the patience is at its end. Such changes stand in one line, in the order in which they
-were asked for, and only the first of them is with the store: what comes later is never overtaken by what was tried in
-vain before. Whoever is told what became of a change and then wants another has the place of the first for it: so large
-wishes, which come in portions, are not overtaken either. A change of which the store cannot say whether it was done is
-not tried again: others may have undone it since. None rests whose client is gone. What is refused says what is known:
+A change with *patience* does not fail while the store is away: it rests, is planned again when the store is back, and
+is refused when the patience runs out. Such changes wait in one queue, in the order in which they were asked for, and
+only the first of them is with the store: a retry of an earlier change never overtakes a later one. If the outcome of a
+change leads at once to another, that one takes its predecessor's place in the queue: so large changes, which come in
+portions, are not overtaken either. If the store cannot say whether a change was done, it is not retried: others may
+have undone it since. A change whose client is gone does not rest. A refusal says what is known:
 
-- nothing was done: NOT_CONTROLLER. Clients take it for a cluster that is busy with itself, and Java's ask again;
-- it may have been done: NETWORK_EXCEPTION, which is what happened, if not to the client itself.
+- nothing was done: NOT_CONTROLLER. Clients take it to mean that the cluster is busy with itself, and Java's retry;
+- it may have been done: NETWORK_EXCEPTION, which is what happened, though not between the client and this broker.
 
-REQUEST_TIMED_OUT, which Kafka has for both, is neither: librdkafka takes it for success where an application did not
-ask to wait until a topic is there, because brokers once answered so when they had begun.
+REQUEST_TIMED_OUT, which Kafka uses for both, is used for neither: librdkafka takes it for success if the application
+did not ask to wait until a topic exists, because brokers once answered so when they had begun.
 """
 
 from collections import deque
@@ -30,9 +30,9 @@ from cordwood.errors import CordwoodError, Error, PerhapsDone, Refused, StoreAwa
 from cordwood.ports import Instant, StoreOp
 
 ATTEMPTS_MAX: Final = 5
-"""That others come first."""
+"""How often to try if others' changes come first."""
 PATIENCE_MS: Final = 5_000
-"""A ZooKeeper that elects its leader is back by then. A client that waits longer asks again."""
+"""A ZooKeeper that elects its leader is back by then. A client that waits longer can ask again."""
 REST_MS: Final = 100
 REST_MS_MAX: Final = 800
 
@@ -44,42 +44,44 @@ Done = Callable[[Refused | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long somebody waits for a store that is away."""
+    """How long to wait for a store that is away."""
 
     until_ms: int
-    """On the monotonic clock. What is with the store by then has ``PATIENCE_MS`` from when it was sent."""
+    """On the monotonic clock. A change that is with the store by then has ``PATIENCE_MS`` from when it was sent."""
     client: Connection | None = None
-    """Who waits, if it is a client: what rests, or would have to, goes with it."""
+    """The client that waits, if it is one: once it is gone, its change no longer rests."""
     answer_until_ms: int = 0
-    """For what is with the store, if that is later: it may be slow, and nobody knows more than it does."""
+    """For a change that is with the store, if this is later: the store may be slow, and nobody else knows the
+    outcome.
+    """
 
 
 IMPATIENT: Final = Patience(0)
-"""For those who try again by themselves."""
+"""For those that retry on their own."""
 
 
 @dataclass(slots=True, eq=False)
 class Proposal:
-    """A change that the store is working on, or that waits for that."""
+    """A change that the store is working on, or that waits for its turn."""
 
     plan: Plan
     done: Done
     patience: Patience
     conflicts: int = 0
     deadline: Timer | None = None
-    """When its patience ends, if it has some."""
+    """When its patience runs out, if it has any."""
     answered: bool = False
-    """Has somebody been told what became of it before the store has said so?"""
+    """Has the outcome been reported before the store has given it?"""
 
 
 class Proposals:
-    """The changes under way, by the token that the store's answer will carry, and the line of the patient ones.
+    """The changes in progress, by the token that the store's answer will carry, and the queue of the patient ones.
 
-    Invariants (``check``): of the line only the first is with the store, or it rests.
+    Invariants (``check``): of the queue, only the first is with the store, unless the queue rests.
     """
 
     def __init__(self, timers: Timers, write: Callable[[WriteMetadata], None], is_steady: Callable[[], bool]) -> None:
-        """*is_steady*: is what the metadata says of the cluster's brokers worth planning with?"""
+        """*is_steady*: can one plan with what the metadata says of the cluster's brokers?"""
         self._timers = timers
         self._write = write
         self._is_steady = is_steady
@@ -87,16 +89,16 @@ class Proposals:
         self._count = 0
         self._line: deque[Proposal] = deque()
         self._answer_due: Timer | None = None
-        """When the store should have answered the first of the line, if that is with it."""
+        """When the store should have answered the first of the queue, if that is with the store."""
         self._silent = False
-        """Has it not, for so long that the others are not kept waiting for it?"""
+        """Has it failed to, for so long that the others are not kept waiting for it?"""
         self._rest: Timer | None = None
-        """When the line goes on, if it rests."""
+        """When the queue goes on, if it rests."""
         self._rest_ms = REST_MS
         self._why = UNSTEADY
-        """What it rests for."""
+        """Why it rests."""
         self._place: int | None = None
-        """While somebody is told what became of a change: where in the line the next one goes."""
+        """While an outcome is being reported: the place in the queue for the next change."""
 
     def __len__(self) -> int:
         return len(self._pending) + len(self._line) - (self._answer_due is not None)
@@ -111,12 +113,12 @@ class Proposals:
             if self._place is None:
                 self._line.append(proposal)
                 self._go_on(now)
-            else:  # the line goes on when all that is wanted next stands in it
+            else:  # the queue goes on when all follow-up changes are in it
                 self._line.insert(self._place, proposal)
                 self._place += 1
 
     def _try(self, proposal: Proposal) -> bool:
-        """Is it with the store now? Else it is done, or refused."""
+        """Try to send it to the store. False: there was nothing to send, or it was refused, and *done* was called."""
         try:
             operations = proposal.plan()
         except Refused as refusal:
@@ -144,7 +146,7 @@ class Proposals:
             self._rest = None
 
     def _tell(self, proposal: Proposal, refusal: Refused | None, place: int) -> None:
-        """*place*: that of what is wanted next."""
+        """*place*: where follow-up changes go in the queue."""
         self._place = place
         proposal.done(refusal)
         self._place = None
@@ -185,7 +187,7 @@ class Proposals:
     # ------------------------------------------------------------------ the line of the patient
 
     def _go_on(self, now: Instant) -> None:
-        """Send off the first of the line; and the next, if there was nothing to send."""
+        """Send off the first in the queue; if there was nothing to send, the next."""
         while self._line and self._answer_due is None and self._rest is None:
             first = self._line[0]
             if not self._is_steady():
@@ -209,14 +211,15 @@ class Proposals:
         self._go_on(now)
 
     def store_is_back(self, now: Instant) -> None:
-        """Nothing needs to rest any more. It goes on in an event of its own, when this one is dealt with."""
+        """There is no reason to rest any more. The queue goes on in an event of its own, after this one."""
         self._rest_ms = REST_MS
         if self._rest is not None:
             self._rest.cancel()
             self._rest = self._timers.at(now.mono_ms, self._rested)
 
     def _miss_answer(self, now: Instant) -> None:
-        """The store does not answer. Who asked for the first may wait on; what the store says later is of no use.
+        """The store does not answer. The first client may wait longer; after that, the store's answer is of no use to
+        it.
 
         The others wait for it, too, but no longer than for a store that is away.
         """
@@ -231,22 +234,22 @@ class Proposals:
         self._lose_patience(now)
 
     def _lose_patience(self, now: Instant) -> None:
-        """Refuse what nobody waits for any more, if it is the store that keeps it waiting."""
+        """Refuse the changes whose patience has run out, if the store is what holds them up."""
         if not self._is_stuck:
             return
         with_store = self._answer_due is not None
         for proposal in list(self._line)[with_store:]:
             patience = proposal.patience
             if patience.client is not None and patience.client.closed:
-                proposal.answered = True  # there is nobody to be told
+                proposal.answered = True  # there is nobody to tell
                 self._end(proposal, None)
             elif patience.until_ms <= now.mono_ms:
                 self._end(proposal, _refusal(self._why))
 
     def client_left(self, now: Instant) -> None:
-        """A client is gone. What rests is wanted no more, nor will be what must rest later.
+        """A client is gone. Its changes that rest are dropped, and so are those that would have to rest later.
 
-        What only stands in line, or is with the store, is done all the same if the store does it at once.
+        Those that are only queued, or with the store, are done all the same if the store does them at once.
         """
         self._lose_patience(now)
 
@@ -261,7 +264,7 @@ class Proposals:
 
 
 def _refusal(reason: CordwoodError) -> Refused:
-    """What a client is told, see above."""
+    """What a client is told; see the module's docstring."""
     match reason:
         case StoreConflict():
             refusal = Refused(Error.NOT_CONTROLLER, f"The metadata kept changing: {reason}. Try again.")

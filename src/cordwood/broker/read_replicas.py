@@ -1,4 +1,4 @@
-"""Where a consumer reads best: a replica in its own rack spares the way between racks (KIP-392)."""
+"""Where a consumer reads best: a replica in its own rack saves traffic between racks (KIP-392)."""
 
 from typing import TYPE_CHECKING
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 def nearest_replica(broker: "Broker", partition: Partition, offset: int, rack: str) -> NodeId | None:
-    """A follower in this rack that has *offset*, the one that is furthest; None if the leader should serve it itself.
+    """The furthest follower in this rack that has *offset*; None if the leader should serve the reader itself.
 
-    Only in-sync replicas come into question: one that lags would keep its readers behind.
+    Only in-sync replicas are considered: one that lags would hold its readers back.
     """
     if broker.config.replica_selector_class is None or partition.leader != broker.node:
         return None

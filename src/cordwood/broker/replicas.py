@@ -1,9 +1,10 @@
-"""The partitions that this broker holds: opened at start, made and removed as the metadata says, looked after since.
+"""The partitions that this broker holds: opened at start, created and removed as the metadata says, maintained in
+between.
 
-In a cluster a replica begins with the high watermark of the last checkpoint, and leads nothing that it led in a former
-life, until the metadata gives it a newer leader epoch. A broker on its own has committed all that is in its logs.
+In a cluster, a replica begins with the high watermark of the last checkpoint, and does not lead what it led in a former
+life until the metadata gives it a newer leader epoch. A broker on its own has committed all that is in its logs.
 
-Invariants (``check``): by name and by id it is the same partitions; each lies where the metadata puts it.
+Invariants (``check``): the partitions by name and by id are the same; each is where the metadata puts it.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,11 +33,13 @@ if TYPE_CHECKING:
 
 SYNC_CHECK_INTERVAL_MS: Final = 1000
 ADD_AGAIN_MS: Final = 10_000
-"""After so long a log is made that could not be: there may be room by now. Its partition may have no other leader."""
+"""After how long to retry a log that could not be created: there may be room by now. Its partition may have no other
+leader.
+"""
 
 
 class Replicas:
-    """All local partitions, and the data directory they lie in."""
+    """All local partitions, and the data directory that holds them."""
 
     def __init__(
         self,
@@ -51,7 +54,7 @@ class Replicas:
         self.directory_name = directory_name
         self.by_name: dict[TopicName, dict[int, Partition]] = {}
         self.by_id: dict[int, dict[int, Partition]] = {}
-        """By a topic id's number, because the hash of a UUID itself is interpreted."""
+        """By the number of the topic id, because the hash of a UUID is itself interpreted."""
         self.syncs = Syncs()
         self._node = node
         self._logger = logger
@@ -65,14 +68,16 @@ class Replicas:
         self._clustered = False
         self._fenced = False
         self._registered = False
-        """Has it been registered since it was opened? Before, whatever it may lead is its former life's to lead."""
+        """Has this broker been registered since the logs were opened? Until then, any leadership it has is its former
+        life's.
+        """
         self._lag_max_ms = LAG_MAX_MS
         self._configs: dict[TopicId, tuple[dict[str, str], TopicConfig, TopicConfig]] = {}
-        """By topic its own settings, the defaults, and what both make."""
+        """By topic: its own settings, the defaults, and the result of both."""
         self._new_roles: dict[Partition, None] = {}
         self.additions = Additions()
         self.lacks_records = False
-        """Has a log less than it had before, and did this broker not register since?"""
+        """Has a log fewer records than it had before, and has this broker not registered since?"""
 
     def get(self, topic: TopicName, index: int) -> Partition:
         partitions = self.by_name.get(topic)
@@ -81,7 +86,7 @@ class Replicas:
         return partition
 
     def not_here(self, image: MetadataImage, key: TopicName | TopicId, index: int) -> Refused:
-        """Why a partition is not served here: others have it, or nobody."""
+        """Why a partition is not served here: other brokers have it, or it does not exist."""
         topic = image.topic(key)
         if topic is None and not isinstance(key, str):
             return Refused(Error.UNKNOWN_TOPIC_ID)
@@ -90,7 +95,7 @@ class Replicas:
         return Refused(Error.NOT_LEADER_OR_FOLLOWER)
 
     def take_new_roles(self) -> list[Partition]:
-        """The partitions that lead or follow otherwise than when this was last asked, and those that are gone."""
+        """The partitions that are gone, or whose role has changed, since this was last asked."""
         roles, self._new_roles = self._new_roles, {}
         return list(roles)
 
@@ -140,7 +145,7 @@ class Replicas:
             self._note_lack(self.directory.mark_lack)
 
     def _lacks_records(self, topic: TopicInfo, info: PartitionInfo, there: Collection[TopicPartition]) -> bool:
-        """Was the log cut, or is it missing although this broker is in sync with others who have one?"""
+        """Was the log cut, or is it missing although this broker is in sync with others that have one?"""
         if self.by_id[topic.id.int][info.index].log.was_cut:
             return True
         was_led = info.leader != NO_LEADER or info.leader_epoch > 0
@@ -159,12 +164,12 @@ class Replicas:
         return config
 
     def _sort_out(self, image: MetadataImage, name: TopicPartition, topic_id: TopicId | None) -> None:
-        """A directory belongs to a topic, or to one that was deleted, or to nobody knows whom.
+        """Decide what to do with a directory: its topic exists, or was deleted, or is unknown.
 
-        Which id it belongs to is safe on the disk with the first sync of its log. A directory that lost its id with the
-        power, under the name of a topic that was being deleted, has nothing in it that anybody was promised. In a
-        cluster topics are deleted, and partitions given to others, while this broker is away. A topic that is there and
-        makes no sense may do so again.
+        The id in a directory is safe on disk with the first sync of its log. So if a directory has lost its id in a
+        power failure, and has the name of a topic that was being deleted, it holds nothing that was ever acknowledged.
+        In a cluster, topics are deleted and partitions given to others while this broker is away. A topic whose
+        metadata is damaged may be repaired, so its directories stay.
         """
         topic = image.topics.get(name.topic)
         if topic_path(name.topic) in image.damaged:
@@ -212,7 +217,7 @@ class Replicas:
             self._new_roles[partition] = None
 
     def start(self, broker: "Broker") -> None:
-        """Begin to look after the logs; remove what earlier deletions left behind."""
+        """Start maintaining the logs; remove what earlier deletions left behind."""
         config, now, every = broker.config, broker.now, broker.timers.every
         every(SYNC_CHECK_INTERVAL_MS, lambda now: self._sync_due(broker, now), now=now)
         every(config.log_retention_check_interval_ms, lambda now: self._delete_old(broker, now), now=now)
@@ -240,7 +245,7 @@ class Replicas:
         self._add_more_later(broker)
 
     def _update(self, broker: "Broker", topic: TopicInfo, states: Collection[int] | None) -> None:
-        """Make one topic's partitions what they should be: those of which the state has changed, or all."""
+        """Make one topic's partitions what they should be: those whose state has changed, or all."""
         config = self._config_of(topic, broker.settings)
         local = self.by_id.get(topic.id.int, {})
         for info in topic.partitions if states is None else [topic.partitions[index] for index in states]:
@@ -284,7 +289,7 @@ class Replicas:
         self.additions.settle()
 
     def _drop(self, broker: "Broker", partition: Partition) -> None:
-        """Others have this partition now. Its files go."""
+        """This broker no longer holds the partition. Its files are removed."""
         name, topic_id = partition.name, partition.topic_id
         partition.leave(Error.NOT_LEADER_OR_FOLLOWER)
         local = self.by_id[topic_id.int]
@@ -308,13 +313,15 @@ class Replicas:
         self._remove(broker, directories=directories, topic_id=topic_id if len(directories) == len(local) else None)
 
     def _delete_unmade(self, broker: "Broker", name: TopicName) -> None:
-        """A topic that had no log here yet: there is nothing to remove, but the others are told so."""
+        """The topic had no log here yet: there is nothing to remove, but its mark in the metadata must be dealt
+        with.
+        """
         for topic_id, mark in broker.image.deleted_topics.items():
             if mark.name == name and topic_id not in self._removals.values():
                 self._remove(broker, topic_id=topic_id)
 
     def _set_aside(self, partitions: Sequence[Partition]) -> list[str]:
-        """The directories that may be removed now."""
+        """Rename the directories; they may be removed now."""
         directories = []
         for partition in partitions:
             try:
@@ -333,13 +340,13 @@ class Replicas:
         directories: Sequence[str] = (),
         topic_id: TopicId | None = None,
     ) -> None:
-        """Have files removed; when the last of a deleted topic are gone, its mark in the metadata may go too."""
+        """Have files removed; with the last files of a deleted topic, its mark in the metadata may be removed too."""
         self._removal_count += 1
         self._removals[self._removal_count] = topic_id
         broker.effects.append(Remove(self._removal_count, files, directories))
 
     def remove_later(self, broker: "Broker", partition: Partition, files: Sequence[str]) -> None:
-        """Have files removed that a log has let go of, when nobody reads them any more."""
+        """Have files removed that a log no longer refers to, once nobody reads them any more."""
         if files:
             deadline_ms = broker.now.mono_ms + partition.log.config.file_delete_delay_ms
             broker.timers.at(deadline_ms, lambda _: self._remove(broker, files=files))
@@ -355,19 +362,19 @@ class Replicas:
             self._remove(broker, directories=leftovers)
         for topic_id, mark in sorted(broker.image.deleted_topics.items()):
             if self._node in mark.replicas or not mark.replicas:
-                self._remove(broker, topic_id=topic_id)  # removals happen in order: after all leftovers
+                self._remove(broker, topic_id=topic_id)  # removals run in order: this is after all leftovers
 
     # ------------------------------------------------------------------ as a follower
 
     def append(self, broker: "Broker", partition: Partition, data: memoryview) -> None:
-        """Add what the leader sent, see ``Partition.append_as_follower``."""
+        """Append what the leader sent; see ``Partition.append_as_follower``."""
         safe_before = partition.log.recovery_checkpoint
         removed = partition.append_as_follower(data, broker.now)
         if removed:
             self._shortened(broker, partition, safe_before, removed)
 
     def truncate(self, broker: "Broker", partition: Partition, diverging: EpochEnd) -> None:
-        """Give up what the leader does not have."""
+        """Cut off what the leader does not have."""
         before, safe_before = partition.log.end_offset, partition.log.recovery_checkpoint
         committed = partition.high_watermark
         removed = partition.truncate(diverging, broker.now)
@@ -383,19 +390,19 @@ class Replicas:
         self._shortened(broker, partition, safe_before, partition.forget_unknown(broker.now))
 
     def restart(self, broker: "Broker", partition: Partition, offset: int) -> None:
-        """Drop everything, and go on at *offset*."""
+        """Delete everything, and go on at *offset*."""
         safe_before = partition.log.recovery_checkpoint
         self._logger.warning("%s begins anew at offset %d, its leader has nothing older", partition.name, offset)
         self._shortened(broker, partition, safe_before, partition.restart_at(offset, broker.now))
 
     def _shortened(self, broker: "Broker", partition: Partition, safe_before: int, removed: Sequence[str]) -> None:
-        """What comes now in the place of what was cut must not count as safe on the disk."""
+        """What will be written in place of what was cut must not count as safe on disk."""
         if partition.log.end_offset < safe_before:
             self.directory.lower_recovery_point(partition.name)
         self.remove_later(broker, partition, removed)
 
     def follow_start(self, broker: "Broker", partition: Partition, offset: int) -> bool:
-        """The leader's log begins at *offset*. Did this one's move?"""
+        """The leader's log starts at *offset*. Did this one's start move?"""
         if offset <= partition.log.log_start_offset or offset > partition.high_watermark:
             return False
         partition.log.advance_start(offset, high_watermark=partition.high_watermark)
@@ -405,7 +412,7 @@ class Replicas:
     # ------------------------------------------------------------------ looking after the logs
 
     def delete_records(self, broker: "Broker", partition: Partition, offset: int) -> None:
-        """Let a partition start at *offset*, and drop the segments that lie wholly before it."""
+        """Advance a partition's log start offset, and delete the segments that lie wholly before it."""
         if partition.log.advance_start(offset, high_watermark=partition.high_watermark):
             partition.changed()
             self.checkpoint(broker)
@@ -437,7 +444,7 @@ class Replicas:
             partition.log.producers.expire(now.wall_ms, broker.config.producer_id_expiration_ms)
 
     def checkpoint(self, broker: "Broker") -> None:
-        """Write down how far each log is safe. The files are put in place once they are on the disk."""
+        """Write down up to where each log is safe. The files are put in place once they are on disk."""
         if self._checkpointing:
             self._checkpoint_again = True
             return
@@ -460,7 +467,7 @@ class Replicas:
             self.checkpoint(broker)
 
     def checkpoint_high_watermarks(self, high_watermarks: dict[TopicPartition, int]) -> None:
-        """Write down up to where each partition is committed. Nothing depends on it but how soon readers go on."""
+        """Write down each partition's high watermark. This only affects how soon consumers can go on after a start."""
         try:
             self.directory.write_high_watermarks(high_watermarks)
         except StorageError as error:
@@ -471,7 +478,7 @@ class Replicas:
         return {p.name: p.log for p in partitions}, {p.name: p.high_watermark for p in partitions}
 
     def close(self, now: Instant) -> None:
-        """Bring every log to the disk and note that the next start needs no recovery."""
+        """Sync every log, and note that the next start needs no recovery."""
         clean = True
         for partition in self.all():
             try:
@@ -500,7 +507,7 @@ class Replicas:
 
 
 def _has_role(partition: Partition, info: PartitionInfo) -> bool:
-    """Is it what the metadata says, and does nobody wait to hear what the metadata says?"""
+    """Is its role what the metadata says, and does no follower's joining depend on news from the metadata?"""
     return (
         partition.leader == info.leader
         and partition.leader_epoch == info.leader_epoch
@@ -511,7 +518,9 @@ def _has_role(partition: Partition, info: PartitionInfo) -> bool:
 
 
 def _sync_now(log: Log, now: Instant) -> None:
-    """A process that died may leave what it never acknowledged and a repeated request would be told is there."""
+    """A process that died may have left records that it never acknowledged. A retry would be told that they are
+    there.
+    """
     _sync(log, log.files_to_sync(), now)
 
 

@@ -1,4 +1,6 @@
-"""Replication, from both ends: what this broker follows is fetched from its leaders; whom it leads is watched over."""
+"""Replication, from both ends: this broker fetches what it follows from the leaders, and watches over its own
+followers.
+"""
 
 from collections.abc import Iterable
 from functools import partial
@@ -23,7 +25,7 @@ RETRY_MS: Final = 1000
 
 
 class Replication:
-    """Fetchers, one for each leader; and the upkeep of in-sync replicas."""
+    """The fetchers, one for each leader, and the maintenance of in-sync replicas."""
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
@@ -35,7 +37,7 @@ class Replication:
         self._checkpointed: dict[TopicPartition, int] = {}
 
     def start(self) -> None:
-        """Begin to fetch, and to look after those who lag."""
+        """Start fetching, and looking for followers that lag."""
         broker = self._broker
         if not broker.clustered:
             self._overtake(broker.replicas.take_new_roles())
@@ -64,13 +66,13 @@ class Replication:
                     self.in_sync.reconsider(partition)
 
     def fenced_changed(self) -> None:
-        """This broker is fenced, or is not any more."""
+        """This broker has been fenced, or is not fenced any more."""
         replicas = self._broker.replicas
         replicas.fence(self._broker.membership.fenced)
         self._overtake(replicas.all())
 
     def link_up(self, node: NodeId) -> None:
-        """A leader can be reached, or can be again."""
+        """A leader can be reached, perhaps again."""
         fetcher = self._fetchers.get(node)
         if fetcher is not None:
             fetcher.go_on()
@@ -87,7 +89,9 @@ class Replication:
         self._overtake(partitions)
 
     def _overtake(self, partitions: Iterable[Partition]) -> None:
-        """Lead on where the metadata has forgotten epochs, perhaps because somebody has deleted a partition's state."""
+        """Lead in a later epoch if the metadata has forgotten epochs, perhaps because somebody has deleted a
+        partition's state.
+        """
         for partition in partitions:
             if partition.is_ahead and not partition.gone and not partition.fenced:
                 plan = partial(self._plan_to_overtake, partition)
@@ -128,7 +132,7 @@ class Replication:
             touched[leader] = None
 
     def _tell_all(self) -> None:
-        """This broker has registered, or is not registered any more: to its leaders it is another one."""
+        """This broker has registered, or is not registered any more: to its leaders it is a different broker now."""
         for fetcher in self._fetchers.values():
             fetcher.tell_all()
             fetcher.go_on()
@@ -142,7 +146,7 @@ class Replication:
     # ------------------------------------------------------------------ leading
 
     def could_not_write(self, partition: Partition) -> None:
-        """The disk failed the leader of a partition: whoever else is in sync shall lead. It may follow when it can."""
+        """The leader's disk failed: another in-sync replica should lead. This one may follow when it can."""
         if self._broker.clustered and partition.leading:
             self._broker.propose(partial(self._plan_to_hand_over, partition, partition.leader_epoch), _ignore)
 
@@ -163,7 +167,7 @@ class Replication:
         return self.leader_rate.wait_ms(self._broker.now.mono_ms) > 0
 
     def sent_as_leader(self, entries: list[tuple[FetchPartition, FetchResponsePartition]]) -> None:
-        """A follower gets these records."""
+        """These records are sent to a follower."""
         for entry, answer in entries:
             local = entry.local
             if answer.records and local is not None:

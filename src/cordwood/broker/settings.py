@@ -1,4 +1,4 @@
-"""The settings in force: the file's and the command line's, with what was altered since on top."""
+"""The settings in force: those of the file and the command line, with later alterations on top."""
 
 from cordwood.cluster.image import MetadataImage
 from cordwood.cluster.layout import DEFAULT_BROKER
@@ -8,10 +8,10 @@ from cordwood.ports import Logger
 
 
 class Settings:
-    """The broker's settings, made anew whenever somebody alters one.
+    """The broker's settings, computed anew whenever one is altered.
 
-    What was altered was checked before it was stored, but against what was in force then: two alterations at the same
-    time, or another file at the next start, may contradict it. Then it is left out, and the broker goes on.
+    Alterations were checked before they were stored, but against the settings of that time: two alterations at the same
+    time, or a different file at the next start, may contradict one. Then it is left out, and the broker goes on.
     """
 
     def __init__(
@@ -23,7 +23,7 @@ class Settings:
         self.layers = Layers(static=static)
         self.config = BrokerConfig()
         self.advertised: dict[str, tuple[str, int]] = {}
-        """By the name of a listener: the address to tell its clients, if it is not the one that they dialled."""
+        """By listener name: the address to give to its clients, if it is not the one that they dialled."""
         self.reload(image)
 
     def reload(self, image: MetadataImage) -> None:

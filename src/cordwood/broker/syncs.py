@@ -1,4 +1,4 @@
-"""Bringing logs to the disk, in groups: while one sync of a log runs, whatever is appended waits for the next one.
+"""Syncing logs to disk, in groups: while one sync of a log runs, whatever is appended waits for the next one.
 
 So ``flush.messages=1`` costs one fsync for each group of requests, not one for each request.
 """
@@ -16,7 +16,7 @@ NOTHING = -1
 
 @dataclass(slots=True)
 class Waiting:
-    """Somebody who goes on when all of several logs are synced far enough."""
+    """A continuation that runs when several logs have all been synced far enough."""
 
     left: int
     go_on: Callable[[], None]
@@ -24,7 +24,7 @@ class Waiting:
 
 @dataclass(slots=True)
 class Running:
-    """One log's sync under way, and who waits for it or for the one after it."""
+    """A running sync of one log, and who waits for it or for the one after it."""
 
     partition: Partition
     job: SyncJob
@@ -33,7 +33,7 @@ class Running:
 
 
 class Syncs:
-    """The syncs under way, at most one for each log."""
+    """The running syncs, at most one for each log."""
 
     def __init__(self) -> None:
         self._pending: dict[int, Callable[[list[Effect], Instant], None]] = {}
@@ -46,7 +46,7 @@ class Syncs:
     def sync(
         self, files: Sequence[Syncable], then: Callable[[list[Effect], Instant], None], effects: list[Effect]
     ) -> None:
-        """Sync any files, *then* go on."""
+        """Sync any files, and *then* continue."""
         self._count += 1
         self._pending[self._count] = then
         effects.append(Sync(self._count, files))
@@ -55,14 +55,14 @@ class Syncs:
         self._pending.pop(token)(effects, now)
 
     def wait(self, partitions: Sequence[Partition], go_on: Callable[[], None], effects: list[Effect]) -> None:
-        """Sync these logs up to their present ends, then *go_on*."""
+        """Sync these logs up to their current ends, and then call *go_on*."""
         waiting = Waiting(len(partitions), go_on)
         for partition in partitions:
             running = self.start(partition, effects)
             running.waiting.append((partition.log.end_offset, waiting))
 
     def start(self, partition: Partition, effects: list[Effect]) -> Running:
-        """Sync a log up to its present end; if a sync of it is running already, once more after it."""
+        """Sync a log up to its current end; if it is being synced already, once more afterwards."""
         running = self._logs.get(partition)
         if running is None:
             running = self._logs[partition] = Running(partition, partition.log.files_to_sync())
@@ -88,7 +88,7 @@ class Syncs:
             del self._logs[partition]
 
     def _wake(self, running: Running) -> None:
-        """Let those go on whose records are safe. If the log was cut meanwhile they wait for what there is now."""
+        """Let those continue whose records are safe. If the log was cut meanwhile, they wait for what is left of it."""
         partition, job = running.partition, running.job
         up_to = job.up_to if job.generation == partition.log.generation else NOTHING
         still = []

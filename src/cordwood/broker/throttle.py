@@ -1,7 +1,7 @@
 """Replication that is slowed down, so that moving partitions leaves room for clients (KIP-73).
 
-A throttled replica's bytes count against a rate. Once more has gone than the rate allows for the time that has passed,
-replicas that are throttled and not in sync wait until that is made up for.
+A throttled replica's bytes count against a rate. Once more bytes have been transferred than the rate allows for the
+time that has passed, replicas that are throttled and not in sync wait until the average is back below the rate.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ UNLIMITED: Final = (1 << 63) - 1
 
 
 class Rate:
-    """Bytes a second, and how far ahead of it we are."""
+    """A rate in bytes per second, and how far ahead of it the transfer is."""
 
     def __init__(self, bytes_per_second: Callable[[], int]) -> None:
         self._bytes_per_second = bytes_per_second
@@ -27,7 +27,7 @@ class Rate:
             self._ahead_bytes += size
 
     def wait_ms(self, now_ms: int) -> int:
-        """How long until more may go; 0 is now."""
+        """How long to wait before more may be transferred; 0 means now."""
         rate = self._bytes_per_second()
         if rate >= UNLIMITED:
             return 0

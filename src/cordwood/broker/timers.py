@@ -12,11 +12,11 @@ NEVER: Final = 1 << 63
 
 
 CANCELLED_MAX: Final = 1000
-"""More cancelled timers than this, and than live ones, are removed."""
+"""Cancelled timers are removed once there are more of them than this, and more than live ones."""
 
 
 class Timer:
-    """One thing to do at a time. Cancelled, it does nothing, and leaves the heap sooner or later."""
+    """An action to run once at a certain time. Once cancelled, it does nothing, and leaves the heap sooner or later."""
 
     __slots__ = ("_timers", "action", "deadline_ms")
 
@@ -71,10 +71,10 @@ class Timers:
         self.due_ms = heap[0][0] if heap else NEVER
 
     def cancelled(self) -> None:
-        """One more timer in the heap does nothing. Clients choose deadlines, so most of them may be days away."""
+        """One more timer in the heap does nothing. Clients choose deadlines, so many of them may be days away."""
         self._cancelled += 1
         if self._cancelled > CANCELLED_MAX and self._cancelled > len(self._heap) // 2:
-            # In place: ``run_due`` may be at work on it.
+            # In place: ``run_due`` may be iterating over it.
             self._heap[:] = [entry for entry in self._heap if entry[2].action is not None]
             heapq.heapify(self._heap)
             self._cancelled = 0

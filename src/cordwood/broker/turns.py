@@ -1,7 +1,8 @@
-"""Requests that are worked out in several turns of the loop: a few kilobytes of one can stand for gigabytes to look at.
+"""Requests that are worked on over several turns of the loop: a few kilobytes can ask for gigabytes to be looked at.
 
-All of them together have one step in a turn: a hundred take longer each, and keep nobody else waiting. Of the client of
-one no other request is begun meanwhile, so it cannot have two of them under way.
+All of them together get one step in a turn: with a hundred of them, each takes longer, but nobody else has to wait.
+While a client has such a request, no other request on its connection is begun, so it cannot have two of them in
+progress.
 """
 
 from collections import deque
@@ -13,14 +14,14 @@ from cordwood.ports import Instant
 
 
 class Turns:
-    """Who waits for the next turn, in order."""
+    """The requests that wait for their next step, in order."""
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
         self._waiting: deque[tuple[Call, Iterator[None], Callable[[], None]]] = deque()
 
     def wait(self, call: Call, steps: Iterator[None], done: Callable[[], None], now: Instant) -> None:
-        """Go on with *steps*, one in a turn, and then do what is *done*, unless the client goes first."""
+        """Continue with *steps*, one in a turn, and call *done* at the end, unless the client disconnects first."""
         call.connection.takes_turns = True
         self._waiting.append((call, steps, done))
         if len(self._waiting) == 1:
@@ -44,7 +45,7 @@ class Turns:
 
 
 def _is_last(steps: Iterator[None]) -> bool:
-    """Take a step: was it the last one?"""
+    """Take a step. True: there was none left to take."""
     for _ in steps:
         return False
     return True

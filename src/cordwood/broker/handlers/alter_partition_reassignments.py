@@ -1,11 +1,11 @@
-"""AlterPartitionReassignments (45), versions 0-1: move partitions to other brokers, or call a move off (KIP-455).
+"""AlterPartitionReassignments (45), versions 0-1: move partitions to other brokers, or cancel a move (KIP-455).
 
-- 1: the client may forbid that the number of replicas changes (KIP-860).
+- 1: the client may forbid a change of the number of replicas (KIP-860).
 
-A move is begun here, by any broker, and ended by the controller. One that has nothing to wait for ends at once.
+Any broker can start a move; the controller finishes it. A move that has nothing to wait for finishes at once.
 
-If the metadata store is away and nothing was done, that is said of the request as a whole, too: only there do clients
-take it as a reason to ask again.
+If the metadata store is away and nothing was done, that is also reported as the error of the whole request: only there
+do clients take it as a reason to retry.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Target = list[int] | None
 Piece = tuple[TopicName, dict[int, Target]]
-"""Partitions of a topic that are dealt with at once, and where they shall go."""
+"""Partitions of a topic that are handled together, and where they should go."""
 Outcomes = dict[int, Refused | None]
 
 
@@ -68,7 +68,7 @@ def handle(broker: "Broker", call: Call, request: AlterPartitionReassignmentsReq
 
 
 def _pieces(request: AlterPartitionReassignmentsRequest, size: int) -> list[Piece]:
-    """A topic that is named twice is one all the same; of a partition that is named twice the last word counts."""
+    """A topic that is named twice still counts as one; for a partition that is named twice, the last entry counts."""
     targets: dict[TopicName, dict[int, Target]] = {}
     for topic in request.topics:
         wanted = targets.setdefault(TopicName(topic.name), {})

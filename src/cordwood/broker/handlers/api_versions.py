@@ -1,11 +1,11 @@
 """ApiVersions (18), versions 0-4: what this broker serves.
 
-A version that we do not know is answered as version 0, with UNSUPPORTED_VERSION and the list, so that the client can
-ask again in a version that both know (KIP-511). The answer's header is never the flexible one: the client has yet to
-learn what we speak.
+A request in a version that we do not know is answered in version 0, with UNSUPPORTED_VERSION and the list, so that the
+client can ask again in a version that both know (KIP-511). The answer's header is never the flexible one: the client
+does not know yet what we speak.
 
-Produce is listed from version 0, although 0 to 2 are refused: librdkafka takes a higher minimum for a broker that knows
-no compression (KAFKA-18659). Versions that Kafka has declared and not released are not served.
+Produce is listed from version 0, although 0 to 2 are refused: librdkafka takes a higher minimum as a sign that the
+broker knows no compression (KAFKA-18659). Versions that Kafka has declared but not released are not served.
 """
 
 import re
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 PRODUCE: Final = 0
-UNRELEASED_FROM: Final = {22: 6}  # of InitProducerId: transactions that another coordinator ends (KIP-939)
+UNRELEASED_FROM: Final = {22: 6}  # of InitProducerId: for transactions that another coordinator ends (KIP-939)
 SOFTWARE_LENGTH_MAX: Final = 80  # it goes into log lines
 
 _SOFTWARE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
@@ -53,6 +53,6 @@ def served() -> list[ApiVersionsResponseApi]:
 
 
 def served_versions(api_key: int) -> range:
-    """Of an API that is served."""
+    """The versions of an API that are served; it must be one that is."""
     known = APIS[api_key].versions
     return range(known.start, UNRELEASED_FROM.get(api_key, known.stop))

@@ -21,7 +21,7 @@ def find_topic(broker: "Broker", name: str) -> TopicInfo:
 
 
 def check_broker_name(broker: "Broker", name: str) -> bool:
-    """Is it about all brokers (an empty name)? A broker other than this one is refused."""
+    """Does it mean all brokers (an empty name)? A broker other than this one is refused."""
     if not name:
         return True
     if name != str(broker.node):
@@ -30,7 +30,7 @@ def check_broker_name(broker: "Broker", name: str) -> bool:
 
 
 def check_logger_name(broker: "Broker", name: str) -> None:
-    """Loggers are those of one broker, and only it can tell of them."""
+    """Loggers belong to one broker, and only that broker can report or change them."""
     if check_broker_name(broker, name):
         raise Refused(Error.INVALID_REQUEST, "The loggers of all brokers have no levels together; name the broker.")
 
@@ -47,7 +47,7 @@ def unserved(resource_type: int) -> Refused:
 
 
 def config_path(broker: "Broker", resource_type: int, name: str) -> str:
-    """Where the altered settings of a topic, a group, this broker or all brokers are kept."""
+    """Where the altered settings of a topic, a group, this broker or all brokers are stored."""
     if resource_type == TOPIC:
         if not name:
             raise Refused(Error.INVALID_REQUEST, "Topics have no settings together; alter those of all brokers.")

@@ -1,8 +1,9 @@
-"""ConsumerGroupDescribe (69), versions 0-1: groups of the consumer protocol, with what each member has and shall have.
+"""ConsumerGroupDescribe (69), versions 0-1: groups of the consumer protocol, with each member's current and target
+assignment.
 
 - 1: which protocol each member speaks.
 
-One that is named twice is described once.
+A group that is named twice is described once.
 """
 
 from typing import TYPE_CHECKING

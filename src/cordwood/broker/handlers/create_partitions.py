@@ -1,4 +1,4 @@
-"""CreatePartitions (37), versions 0-3: more partitions for topics that exist. Their number never shrinks."""
+"""CreatePartitions (37), versions 0-3: add partitions to existing topics. Their number never shrinks."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def _add(broker: "Broker", call: Call, request: CreatePartitionsRequest) -> None
 
 
 def _number_of(broker: "Broker", wanted: CreatePartitionsRequestTopic) -> int:
-    """The partitions that a topic will get; an impossible number is refused later."""
+    """The partitions that a topic will have; an impossible number is refused later."""
     topic = broker.image.topics.get(TopicName(wanted.name))
     return 0 if topic is None or wanted.count > PARTITIONS_MAX else max(wanted.count - len(topic.partitions), 0)
 

@@ -1,8 +1,8 @@
-"""CreateTopics (19), versions 2-7: new topics, each by itself: one that is refused does not hold up the others.
+"""CreateTopics (19), versions 2-7: new topics, each on its own: a refused one does not affect the others.
 
 - 4: -1 for the numbers of partitions and replicas means the broker's defaults; 5: the answer shows the topic's
   settings.
-- 7: and its id. ``validate_only`` checks everything and creates nothing.
+- 7: the answer shows the topic's id. ``validate_only`` checks everything and creates nothing.
 """
 
 from collections import Counter
@@ -101,7 +101,7 @@ def _number_of(broker: "Broker", topic: CreateTopicsRequestTopic) -> int:
 
 
 def _refuse_collisions(plans: dict[str, TopicPlan | Refused]) -> None:
-    """Two new names of one request may collide with each other too."""
+    """New names in the same request may collide with each other, too."""
     seen: dict[str, str] = {}
     for name, planned in plans.items():
         if isinstance(planned, TopicPlan):
@@ -113,7 +113,7 @@ def _refuse_collisions(plans: dict[str, TopicPlan | Refused]) -> None:
 
 
 def _plan(broker: "Broker", topic: CreateTopicsRequestTopic) -> TopicPlan:
-    check_new_name(broker.image, topic.name)  # that it is there already is what a client hears, whatever else is wrong
+    check_new_name(broker.image, topic.name)  # that it exists takes precedence over anything else that is wrong
     manual = {assignment.partition_index: assignment.broker_ids for assignment in topic.assignments}
     if len(manual) < len(topic.assignments):
         raise Refused(Error.INVALID_REPLICA_ASSIGNMENT, "A partition is assigned twice.")

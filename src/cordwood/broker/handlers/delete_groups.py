@@ -1,4 +1,4 @@
-"""DeleteGroups (42), versions 0-2: groups without members go, with their offsets. One that is named twice goes once."""
+"""DeleteGroups (42), versions 0-2: delete groups without members, with their offsets, each once even if named twice."""
 
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,8 @@ def handle(broker: "Broker", call: Call, request: DeleteGroupsRequest) -> None:
     names = list(dict.fromkeys(request.groups_names))
 
     def delete(state: GroupState, caller: Caller, index: int) -> Outcome:
-        # The group's own records come last: if the rest cannot be written it is there to be deleted again.
+        # The group's own records come last: if not everything can be written, the group is still there to be deleted
+        # again.
         return Outcome(offsets.delete_group(state, names[index]), [(caller, Error.NONE)], splits=True)
 
     def gathered(answers: list[object | Refused]) -> DeleteGroupsResponse:

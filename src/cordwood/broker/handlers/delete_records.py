@@ -1,6 +1,6 @@
-"""DeleteRecords (21), versions 0-2: let a partition start later. An offset of -1 means the high watermark.
+"""DeleteRecords (21), versions 0-2: move a partition's log start offset. An offset of -1 means the high watermark.
 
-The answer comes when the followers have done it too, or the client's time is up.
+The answer is sent when the followers have done the same, or the client's timeout has expired.
 """
 
 from functools import partial
@@ -27,7 +27,7 @@ HIGH_WATERMARK = -1
 
 def handle(broker: "Broker", call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse | None:
     wanted: dict[TopicName, dict[int, int]] = {}
-    for topic in request.topics:  # of what is named twice the last counts, as in Kafka
+    for topic in request.topics:  # if a partition is named twice, the last entry counts, as in Kafka
         wanted.setdefault(TopicName(topic.name), {}).update({p.partition_index: p.offset for p in topic.partitions})
     undone: list[Undone] = []
     response = DeleteRecordsResponse(

@@ -1,8 +1,8 @@
-"""DeleteTopics (20), versions 1-6: topics go at once from the metadata; their files follow.
+"""DeleteTopics (20), versions 1-6: topics disappear from the metadata at once, and their files soon after.
 
-- 3: that deletion is disabled has a code of its own; 5: errors carry a message; 6: topics by name or by id.
+- 3: disabled deletion has an error code of its own; 5: errors carry a message; 6: topics by name or by id.
 
-What is named twice is refused, once, as in Kafka.
+A topic that is named twice is refused, once, as in Kafka.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 Wanted = tuple[str | None, TopicId]
-"""A topic as a client names it."""
+"""A topic as the client names it."""
 
 
 def handle(broker: "Broker", call: Call, request: DeleteTopicsRequest) -> None:
@@ -68,7 +68,7 @@ def _size(broker: "Broker", wanted: Wanted) -> int:
 
 
 def _find(broker: "Broker", call: Call, wanted: Wanted, counts: Mapping[Wanted, int]) -> TopicInfo:
-    """*counts*: how often each is named in the request."""
+    """*counts*: how often each topic is named in the request."""
     name, topic_id = wanted
     if not broker.config.delete_topic_enable:
         error = Error.TOPIC_DELETION_DISABLED if call.api_version >= 3 else Error.INVALID_REQUEST

@@ -1,6 +1,6 @@
-"""DescribeCluster (60), versions 0-2: the cluster's id, its brokers and who controls it.
+"""DescribeCluster (60), versions 0-2: the cluster's id, its brokers and its controller.
 
-- 1: the client says whether it asks a broker or a controller; there is no separate controller here.
+- 1: the client says whether it means to ask a broker or a controller; there is no separate controller here.
 """
 
 from typing import TYPE_CHECKING

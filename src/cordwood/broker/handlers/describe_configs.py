@@ -1,4 +1,5 @@
-"""DescribeConfigs (32), versions 1-4: settings of topics, brokers, groups and loggers, their sources, their meanings.
+"""DescribeConfigs (32), versions 1-4: settings of topics, brokers, groups and loggers, with their sources and
+documentation.
 
 - 1: synonyms; 3: types and documentation. Secrets have no value in the answer.
 """
@@ -39,7 +40,9 @@ def handle(broker: "Broker", call: Call, request: DescribeConfigsRequest) -> Des
 
 
 def _wanted(resources: list[DescribeConfigsRequestResource]) -> dict[tuple[int, str], set[str] | None]:
-    """Which settings of what; None is all of them. What is named twice is told once: an answer takes 100 KB."""
+    """Which settings of which resource; None means all. A resource that is named twice is described once: it takes 100
+    KB.
+    """
     wanted: dict[tuple[int, str], set[str] | None] = {}
     for resource in resources:
         keys = wanted.setdefault((resource.resource_type, resource.resource_name), set())

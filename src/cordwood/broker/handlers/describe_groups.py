@@ -1,8 +1,9 @@
 """DescribeGroups (15), versions 0-6: groups of the classic protocol, with their members.
 
-- 3: what the client may do with them; 4: static members; 6: a group that does not exist is an error, till then Dead.
+- 3: what the client may do with them; 4: static members; 6: a missing group is an error (in earlier versions it is
+  Dead).
 
-One that is named twice is described once: a name takes a few bytes, and a description may take a megabyte.
+A group that is named twice is described once: a name takes a few bytes, and a description may take a megabyte.
 """
 
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
-"""What there is to do with a group: read, delete, describe, describe its settings and alter them."""
+"""What can be done with a group: read, delete, describe, describe its settings and alter them."""
 
 
 def handle(broker: "Broker", call: Call, request: DescribeGroupsRequest) -> None:

@@ -1,6 +1,6 @@
-"""DescribeLogDirs (35), versions 1-5: how much each partition takes on the disk, and how full the disk is.
+"""DescribeLogDirs (35), versions 1-5: how much disk space each partition takes, and how full the disk is.
 
-- 3: a top-level error code; 4: the size of the volume and what is free of it; 5: whether the directory is cordoned.
+- 3: a top-level error code; 4: the size of the volume and its free space; 5: whether the directory is cordoned.
 """
 
 from typing import TYPE_CHECKING
@@ -43,12 +43,12 @@ def handle(broker: "Broker", call: Call, request: DescribeLogDirsRequest) -> Des
 
 
 def _wanted(broker: "Broker", request: DescribeLogDirsRequest) -> dict[TopicName, list[int]]:
-    """The partitions asked for that are here; null asks for all."""
+    """The requested partitions that are here; null asks for all."""
     here = broker.replicas.by_name
     if request.topics is None:
         return {name: sorted(partitions) for name, partitions in here.items()}
     asked: dict[TopicName, set[int]] = {}
-    for topic in request.topics:  # which may name one twice
+    for topic in request.topics:  # a topic may be named twice
         asked.setdefault(TopicName(topic.topic), set()).update(topic.partitions)
     return {name: sorted(here[name].keys() & indexes) for name, indexes in asked.items() if name in here}
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def handle(broker: "Broker", call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
     wanted: dict[TopicName, dict[int, None]] = {}
-    for topic in request.topics:  # what is named twice is told once: an answer may be large
+    for topic in request.topics:  # a partition that is named twice is described once: an answer may be large
         wanted.setdefault(TopicName(topic.name), {}).update(dict.fromkeys(topic.partition_indexes))
     return DescribeProducersResponse(
         topics=[

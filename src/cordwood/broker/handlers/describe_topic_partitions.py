@@ -1,6 +1,7 @@
-"""DescribeTopicPartitions (75), version 0: topics in the order of their names, some partitions at a time.
+"""DescribeTopicPartitions (75), version 0: topics in the order of their names, a limited number of partitions at a
+time.
 
-The cursor of an answer names the first partition that did not fit; the client sends it back to go on from there.
+The cursor of an answer names the first partition that did not fit; the client sends it back to continue from there.
 """
 
 from typing import TYPE_CHECKING

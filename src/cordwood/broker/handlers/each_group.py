@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cordwood.broker.broker import Broker
 
 Question = Callable[[GroupState, Caller, int], Outcome]
-"""Of the group with this index. Its outcome answers the caller; it may raise ``Refused``."""
+"""A question about the group with this index. Its outcome answers the caller; it may raise ``Refused``."""
 
 GROUPS_AT_ONCE = 1000
 
@@ -27,9 +27,9 @@ def ask_each(
     question: Question,
     shape: Callable[[list[object | Refused]], object],
 ) -> None:
-    """Ask of every group; *shape* makes the response of what came back, in the order of the groups.
+    """Ask about every group; *shape* makes the response from the results, which are in the order of the groups.
 
-    Of some at a time: a request has room for 100,000 of them, and others have their turn in between.
+    Only some are asked about at a time: a request has room for 100,000 of them, and others have their turn in between.
     """
     parts = Gathering(broker, call, len(group_ids), shape).parts
 

@@ -1,9 +1,9 @@
-"""ElectLeaders (43), versions 0-2: let the preferred replicas lead again, or anybody where nobody does.
+"""ElectLeaders (43), versions 0-2: let the preferred replicas lead again, or any replica where none leads.
 
-- 0: preferred replicas only; 1: also *unclean* elections, which may lose records; the answer has an error of its own.
+- 0: preferred replicas only; 1: also *unclean* elections, which may lose records, and a top-level error code.
 
-Without a list it is about all partitions, and those that need nothing are left out of the answer. Any broker does it: a
-partition's state is changed only if it still is what it was.
+Without a list, the request is for all partitions, and those that need no election are left out of the answer. Any
+broker can do it: a partition's state is only changed if it has not changed meanwhile.
 """
 
 from collections.abc import Callable, Sequence

@@ -5,16 +5,16 @@
 - 13: topics by id. 15: a replica's broker epoch (KIP-903). 16: a wrong leader's answer names the right one (KIP-951).
 
 The answer holds slices of segment files: nothing here reads a record. The first batch of an answer is always whole,
-whatever the limits, and so are most large ones; a fetch offset inside a batch gets the whole batch, and the client
-skips what it has. Whoever waits for a minimum of bytes is not made to wait for those of a batch that was left out, or
-that lies in the next segment.
+whatever the limits, and so are most large ones. If the fetch offset lies inside a batch, the whole batch is sent, and
+the client skips what it has. A batch that was left out, or that lies in the next segment, counts towards the minimum of
+bytes that a client waits for.
 
-A fetch that finds fewer than ``min_bytes`` is parked. Appends count down what is missing; when it is there, or the time
-is up, the answer is built from scratch, so nothing that was read before parking is kept. An error is answered at once,
-but not that there is no such partition: a client that goes on to ask for one among others would spin.
+A fetch that finds fewer than ``min_bytes`` is parked. Appends count down the missing bytes; when none is missing, or
+the time is up, the answer is built from scratch, so nothing that was read before parking is kept. Errors are answered
+at once, except that a partition does not exist: a client that keeps asking for one among others would spin.
 
-Followers read up to the end of the log. Where a follower asks to read on tells how much it has: that moves the high
-watermark, before the answer is built, so that the answer has it.
+Followers read up to the end of the log. A follower's fetch offset tells how much it has. That may advance the high
+watermark, and does so before the answer is built, so that the answer carries the new one.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -64,26 +64,28 @@ _response_partition: Final = maker(FetchResponsePartition)
 
 
 MUST_ANSWER: Final = -1
-"""In the place of a number of bytes: the reader must hear of this at once."""
+"""In place of a number of bytes: the reader must be told of this at once."""
 
 PARKED_PER_CONNECTION_MAX: Final = 16
-"""Clients have one fetch under way, or a few. All that wait are told of every record: more than that do not wait."""
+"""Clients have one fetch in flight, or a few. Every new record is reported to all parked fetches, so further ones are
+not parked.
+"""
 
 
 class Found:
-    """What a look at the partitions gave."""
+    """The result of looking at the partitions."""
 
     __slots__ = ("budget", "entries", "must_answer", "size", "unknown")
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
-        """How many bytes the answer may have."""
+        """How many more bytes the answer may hold."""
         self.entries: list[tuple[FetchPartition, FetchResponsePartition]] = []
         self.size = 0
-        """How many bytes there are for the reader: those of the answer, and those that were left out."""
+        """How many bytes there are for the reader: those in the answer, and those that were left out."""
         self.must_answer = False
         self.unknown = 0
-        """How many of the partitions there are not."""
+        """How many of the partitions do not exist."""
 
 
 def handle(broker: "Broker", call: Call, request: FetchRequest) -> FetchResponse | None:
@@ -102,7 +104,7 @@ def handle(broker: "Broker", call: Call, request: FetchRequest) -> FetchResponse
 
 
 def _parked(call: Call) -> int:
-    """How many requests of the same client wait already."""
+    """How many requests of the same client are parked already."""
     return sum(earlier.abandon is not None for earlier in call.connection.waiting)
 
 
@@ -110,7 +112,9 @@ def _parked(call: Call) -> int:
 
 
 def _replica(broker: "Broker", request: FetchRequest) -> tuple[NodeId | None, int]:
-    """The follower that asks, None if it is a consumer; and its broker epoch. Its former lives are refused."""
+    """The follower that asks (None for a consumer), and its broker epoch. Requests from its former lives are
+    refused.
+    """
     state = request.replica_state
     if state is None and request.replica_id < 0:
         return _A_CONSUMER
@@ -147,7 +151,7 @@ def _reader(broker: "Broker", call: Call, request: FetchRequest) -> tuple[Reader
     if session.by_id != (call.api_version >= 13):
         raise Refused(Error.FETCH_SESSION_TOPIC_ID_ERROR)
     if session.waiter is not None and replica is not None:
-        session.waiter.complete()  # a follower that has more to say does not wait for the answer to what it said before
+        session.waiter.complete()  # a follower with news need not wait for the previous answer
     session.life = life
     session.epoch = next_epoch(session.epoch)
     sessions.touch(session, broker.now.mono_ms)
@@ -198,7 +202,7 @@ def _want(entry: FetchPartition, wanted: FetchRequestPartition, local: dict[int,
 
 
 def _collect(broker: "Broker", call: Call, request: FetchRequest, reader: Reader, *, everything: bool) -> Found:
-    """Look at the partitions that may have news (or at *everything*) and take what fits into one answer."""
+    """Look at the partitions that may have news (or at *everything*), and take what fits into one answer."""
     budget = min(request.max_bytes, broker.config.fetch_max_bytes)
     found = Found(budget)
     replica = reader.replica
@@ -231,7 +235,7 @@ def _collect(broker: "Broker", call: Call, request: FetchRequest, reader: Reader
 def _look(
     broker: "Broker", call: Call, request: FetchRequest, entry: FetchPartition, budget: int, first: bool
 ) -> tuple[FetchResponsePartition, int]:
-    """One partition's part of a consumer's answer and how many bytes there are for it, or ``MUST_ANSWER``."""
+    """One partition's part of a consumer's answer, and how many bytes there are for it, or ``MUST_ANSWER``."""
     local = entry.local
     if local is None or local.gone:
         local = _find(broker, entry)
@@ -260,9 +264,10 @@ def _look(
         return answer, MUST_ANSWER
     end = local.readable_end(isolation_level)
     if entry.offset == end:
-        return answer, 0  # a reader that has everything: the usual case at the tail
+        return answer, 0  # a reader that is up to date: the usual case at the tail
     if entry.offset > log.end_offset and local.leader == NO_LEADER:
-        # The client takes this broker for the leader, which it was, and would believe that there is no such offset.
+        # The client takes this broker for the leader, which it once was, and would believe that the offset does not
+        # exist.
         raise Refused(Error.OFFSET_NOT_AVAILABLE)
     piece = log.read_piece(entry.offset, max(min(entry.max_bytes, budget), 0), up_to_offset=end, first_whole=first)
     if piece is None:
@@ -286,13 +291,13 @@ def _find(broker: "Broker", entry: FetchPartition) -> Partition:
 def _look_as_leader(
     broker: "Broker", entry: FetchPartition, replica: NodeId, eligible: bool, budget: int, first: bool
 ) -> tuple[FetchResponsePartition, int]:
-    """One partition's part of a follower's answer; what the follower says of itself is taken note of."""
+    """One partition's part of a follower's answer; what the follower reports of itself is noted."""
     local = entry.local
     if local is None or local.gone:
         local = _find(broker, entry)
     local.check_reader(entry.leader_epoch)
     if replica not in local.followers:
-        # It may know of its assignment before this broker does.
+        # The follower may know of its assignment before this broker does.
         raise Refused(Error.UNKNOWN_LEADER_EPOCH if entry.leader_epoch >= 0 else Error.NOT_LEADER_OR_FOLLOWER)
     log, offset = local.log, entry.offset
     if offset < log.log_start_offset:
@@ -330,7 +335,7 @@ def _look_as_leader(
 
 
 def _divergence(log: Log, entry: FetchPartition) -> FetchResponseEpochEndOffset | None:
-    """Where a reader's log and ours part, if it read what an earlier leader had and never committed."""
+    """Where a reader's log and ours diverge, if it has read records of an earlier leader that were never committed."""
     found = divergence(log, last_epoch=entry.last_fetched_epoch, offset=entry.offset)
     return None if found is None else FetchResponseEpochEndOffset(epoch=found.epoch, end_offset=found.end_offset)
 
@@ -348,7 +353,7 @@ def _refusal(entry: FetchPartition, error: Error) -> FetchResponsePartition:
 
 
 class Parked:
-    """A fetch that waits for what is missing. Whoever watches a partition tells the reader, and the reader counts."""
+    """A fetch that waits for missing bytes. The partitions' watchers tell the reader, and the reader counts."""
 
     __slots__ = ("_broker", "_call", "_incremental", "_reader", "_request", "_timer", "_waiter")
 
@@ -387,7 +392,7 @@ class Parked:
             self._reader.close()
 
     def _stop_waiting(self) -> None:
-        """Let go of all that holds this object: counting references must be enough to free it."""
+        """Drop everything that refers to this object: reference counting alone must be enough to free it."""
         timer, waiter = self._timer, self._waiter
         assert timer is not None
         assert waiter is not None
@@ -396,7 +401,7 @@ class Parked:
         self._broker.ready.pop(waiter, None)
         self._broker.waiters.remove(waiter)
         waiter.complete = _never
-        if self._reader.waiter is waiter:  # else a later request of the same session waits by now
+        if self._reader.waiter is waiter:  # otherwise a later request of the same session is waiting by now
             self._reader.waiter = None
 
 
@@ -429,9 +434,9 @@ def _respond(
 
 
 def _begin_session(broker: "Broker", call: Call, request: FetchRequest, reader: Reader) -> bool:
-    """Remember what the request wants, if it asks for that and there is room.
+    """Remember what the request wants, if it asks for a session and there is room.
 
-    There is always room for a follower: so whoever names a broker that is not there gets no session.
+    There is always room for a follower, so a client that claims to be a broker which does not exist gets no session.
     """
     wanted = request.session_epoch == INITIAL_EPOCH and call.api_version >= 7 and bool(reader.partitions)
     if not wanted or (reader.replica is not None and reader.replica not in broker.image.brokers):
@@ -440,7 +445,7 @@ def _begin_session(broker: "Broker", call: Call, request: FetchRequest, reader: 
 
 
 def _remember(reader: Reader, entry: FetchPartition, answer: FetchResponsePartition) -> bool:
-    """Note what the client knows now, and which partitions are worth a look next time. Is any of it news to it?"""
+    """Note what the client knows now, and which partitions to look at next time. Is there any news for it?"""
     has_records, failed = bool(answer.records), answer.error_code != 0
     high_watermark, start_offset = answer.high_watermark, answer.log_start_offset
     is_news = (
@@ -457,7 +462,7 @@ def _remember(reader: Reader, entry: FetchPartition, answer: FetchResponsePartit
     entry.sent_high_watermark = high_watermark
     entry.sent_start_offset = start_offset
     if has_records or failed:
-        # Once more, behind the others: an answer that was full must not starve those it had no room for.
+        # Move it behind the others: when an answer is full, the partitions that did not fit must not be starved.
         reader.news.pop(entry, None)
         reader.news[entry] = None
     elif entry.offset >= _end_for(entry, high_watermark):
@@ -466,7 +471,7 @@ def _remember(reader: Reader, entry: FetchPartition, answer: FetchResponsePartit
 
 
 def _end_for(entry: FetchPartition, high_watermark: int) -> int:
-    """Up to where this reader may read."""
+    """The offset up to which this reader may read."""
     if entry.reader.replica is None or entry.local is None:
         return high_watermark
     return entry.local.log.end_offset

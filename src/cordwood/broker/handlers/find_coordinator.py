@@ -1,8 +1,8 @@
-"""FindCoordinator (10), versions 0-6: which broker looks after a group or a transactional id.
+"""FindCoordinator (10), versions 0-6: which broker coordinates a group or a transactional id.
 
 - 0: groups only; 1: transactional ids too; 4: many keys at once; 6: share groups.
 
-Who asks for a group's coordinator first brings the offsets' topic into being, and is answered when it is there.
+The first request for a group's coordinator creates the offsets topic, and is answered when that exists.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Heartbeat (12), versions 0-4: a member of the classic protocol is alive, and hears whether it must join again.
+"""Heartbeat (12), versions 0-4: a member of the classic protocol is alive, and is told whether it must rejoin.
 
 - 3: static members (KIP-345).
 """
@@ -20,6 +20,6 @@ def handle(broker: "Broker", call: Call, request: HeartbeatRequest) -> None:
 
 
 def _refused(refusal: Refused) -> HeartbeatResponse:
-    """While a group is loaded its members are taken to be alive: any error would make them join again."""
+    """While a group is being loaded, its members are taken to be alive: any error would make them rejoin."""
     loading = refusal.error is Error.COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=Error.NONE if loading else refusal.error)

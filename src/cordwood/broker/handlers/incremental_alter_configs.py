@@ -1,9 +1,9 @@
 """IncrementalAlterConfigs (44), versions 0-1: set, unset, add to or take from settings of topics, brokers and groups.
 
-Each resource succeeds or fails by itself, as a whole. The request names no time for which it waits for a metadata
+Each resource succeeds or fails on its own, as a whole. The request has no field for how long to wait for a metadata
 store that is away.
 
-The levels of this broker's loggers are no settings: they change at once, and are not stored.
+The levels of this broker's loggers are not settings: they change at once, and are not stored.
 """
 
 from collections import Counter
@@ -64,7 +64,7 @@ def handle(broker: "Broker", call: Call, request: IncrementalAlterConfigsRequest
 
     if stored or not levels:
         alter(broker, call, stored, texts, respond, validate_only=request.validate_only)
-    else:  # whether the metadata store is there does not matter
+    else:  # for this, it does not matter whether the store is away
         respond({})
 
 
@@ -103,7 +103,7 @@ def _set_levels(
     resources: Mapping[ResourceKey, IncrementalAlterConfigsRequestResource],
     validate_only: bool,
 ) -> dict[ResourceKey, Refused | None]:
-    """Do what is asked of loggers."""
+    """Apply the requested changes to loggers."""
     outcomes: dict[ResourceKey, Refused | None] = {}
     for key, count in Counter(keys).items():
         try:

@@ -1,11 +1,11 @@
 """InitProducerId (22), versions 0-5: an id for an idempotent producer.
 
-- 3: a producer may bring its old id and epoch; without a transactional id it gets a new id all the same, as in Kafka.
+- 3: a producer may send its old id and epoch; without a transactional id it still gets a new id, as in Kafka.
 
-While the metadata store gives no new block of ids, the answer is COORDINATOR_LOAD_IN_PROGRESS, as in Kafka: clients try
-again, and take most other errors for the end.
+While no new block of ids can be had from the metadata store, the answer is COORDINATOR_LOAD_IN_PROGRESS, as in Kafka:
+clients retry that, and treat most other errors as fatal.
 
-Transactional ids are refused for now: no coordinator is here to look after them.
+Transactional ids are refused for now: there is no transaction coordinator yet.
 """
 
 from typing import TYPE_CHECKING

@@ -1,10 +1,10 @@
 """JoinGroup (11), versions 0-9: enter a group of the classic protocol.
 
-- 1: the rebalance timeout is apart from the session timeout.
-- 4: who joins without a member id is given one and must come again with it (KIP-394).
+- 1: the rebalance timeout is separate from the session timeout.
+- 4: a client that joins without a member id is given one, and must join again with it (KIP-394).
 - 5: static members (KIP-345); 7: the answer names the protocol type; 8: a reason; 9: the leader may skip assigning.
 
-The answer comes when all members have joined, or when the group has waited long enough for them.
+The answer is sent when all members have joined, or when the group has waited long enough for them.
 """
 
 from functools import partial

@@ -1,4 +1,4 @@
-"""LeaveGroup (13), versions 0-5: members leave at once instead of being missed.
+"""LeaveGroup (13), versions 0-5: members leave at once, rather than by session timeout.
 
 - 3: several members in one request, static ones by their instance id (KIP-345); 5: a reason.
 """

@@ -1,6 +1,6 @@
-"""ListConfigResources (74), versions 0-1: what has settings.
+"""ListConfigResources (74), versions 0-1: which resources have settings.
 
-- 0: client metrics subscriptions only, of which there are none here; 1: any of the types, or all of them.
+- 0: client metrics subscriptions only, of which there are none here; 1: any types, or all of them.
 """
 
 from typing import TYPE_CHECKING

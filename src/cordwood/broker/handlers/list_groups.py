@@ -2,7 +2,7 @@
 
 - 4: only those in certain states; 5: only those of certain types, such as classic and consumer.
 
-While some of them are being loaded nothing is listed, since nobody could tell what is missing.
+While some of them are being loaded, the request fails: from a partial list, nobody could tell what is missing.
 """
 
 from typing import TYPE_CHECKING

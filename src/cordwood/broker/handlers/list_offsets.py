@@ -1,12 +1,13 @@
-"""ListOffsets (2), versions 1-11: the offset at a time, or at an end of the log.
+"""ListOffsets (2), versions 1-11: the offset for a timestamp, or at either end of the log.
 
 - 4: the client's leader epoch, and the leader epoch of the offset found; 7: the record with the largest timestamp (-3).
-- 5: a leader that does not know yet what earlier ones have committed says OFFSET_NOT_AVAILABLE to a client (KIP-207).
+- 5: a leader that does not know yet what its predecessors committed tells clients OFFSET_NOT_AVAILABLE (KIP-207).
 - 8: the earliest offset on the local disk (-4), which without tiered storage is the earliest; 9: the last tiered offset
   (-5) and 11: the earliest not yet tiered (-6) are unknown here (-1), as on a Kafka without tiered storage.
 
-The ends are O(1), and Spark's connector asks for them before every batch; a time is a search in the index,
-and a look at the records of one batch. Where there are very many of those the answer is worked out in several turns.
+Finding an end is O(1), and Spark's connector asks for the ends before every batch; finding a timestamp takes a search
+in the index, and a look at the records of one batch. If there are very many records, the work is spread over several
+turns of the loop.
 """
 
 from collections import Counter
@@ -41,14 +42,14 @@ SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST
 def handle(broker: "Broker", call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse | None:
     response = ListOffsetsResponse()
     steps = _steps(broker, call, request, response)
-    for _ in steps:  # there is more to look at than the others can wait for
+    for _ in steps:  # there is too much to look at to let the others wait
         broker.turns.wait(call, steps, partial(broker.reply, call, response), broker.now)
         return None
     return response
 
 
 def _steps(broker: "Broker", call: Call, request: ListOffsetsRequest, response: ListOffsetsResponse) -> Iterator[None]:
-    """Look everything up, one after the other, and pause whenever it has taken much effort."""
+    """Look everything up, one partition after the other, and pause whenever that has taken much effort."""
     named = Counter((topic.name, p.partition_index) for topic in request.topics for p in topic.partitions)
     twice = {name for name, count in named.items() if count > 1}
     for topic in request.topics:
@@ -115,6 +116,6 @@ def _look_up(partition: Partition, timestamp: int, request: ListOffsetsRequest) 
 
 
 def _check_available(partition: Partition, is_client: bool) -> None:
-    """A new leader may have records that were committed, and not know it before its followers come."""
+    """A new leader may have records that were committed, but cannot know that until its followers have fetched."""
     if is_client and partition.leader == partition.node and partition.epoch_start > partition.high_watermark:
         raise Refused(Error.OFFSET_NOT_AVAILABLE)

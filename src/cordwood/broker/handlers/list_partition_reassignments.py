@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (46), version 0: the partitions that move, of those asked for, or of all."""
+"""ListPartitionReassignments (46), version 0: which partitions are being moved, of those asked for, or of all."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING

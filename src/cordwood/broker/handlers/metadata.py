@@ -1,11 +1,12 @@
 """Metadata (3), versions 0-13: brokers, and where the partitions of topics are.
 
-- 0: an empty list of topics means all of them; from 1 on that is null, and an empty list means none. Replicas that are
-  not there are left out.
-- 4: the client says whether unknown topics may be created. The answer waits until they are, so that it holds them.
-- 6: a leader without the listener that the client came to has an error of its own.
-- 8-10: authorised operations. They stay unset: there is no access control yet.
-- 10: topic ids in the answer; 12: topics asked for by id. 10 and 11 have room for an id in the request and refuse it.
+- 0: an empty list of topics means all of them; from 1 on that is null, and an empty list means none. Replicas on
+  brokers that are down are left out.
+- 4: the client says whether unknown topics may be created. The answer waits until they are, so that it includes them.
+- 6: there is an error for a leader without the listener that the client is connected to.
+- 8-10: authorised operations. They are left unset: there is no access control yet.
+- 10: topic ids in the answer; 12: topics asked for by id. the requests of 10 and 11 have a field for the id, but it is
+  refused.
 """
 
 from collections.abc import Iterator
@@ -38,14 +39,14 @@ if TYPE_CHECKING:
 
 
 CREATED_PARTITIONS_MAX = 1000
-"""By one request: who asks for more topics that do not exist gets the rest when it asks again."""
+"""By one request: a client that asks for more topics that do not exist gets the rest when it asks again."""
 
 
 def handle(broker: "Broker", call: Call, request: MetadataRequest) -> MetadataResponse | None:
     if call.api_version < 12 and any(t.name is None or t.topic_id != NO_TOPIC_ID for t in request.topics or ()):
         return _refuse_all(request)
     if by_id := [topic for topic in request.topics or () if topic.topic_id != NO_TOPIC_ID]:
-        # Where one has an id only ids count, as in Kafka: the Java client sends empty names with them.
+        # If any topic has an id, only ids count, as in Kafka: the Java client sends empty names with them.
         request = replace(request, topics=[replace(topic, name=None) for topic in by_id])
     missing = _to_create(broker, call, request)
     if not missing:
@@ -78,10 +79,10 @@ def _refuse_all(request: MetadataRequest) -> MetadataResponse:
 
 
 def _to_create(broker: "Broker", call: Call, request: MetadataRequest) -> list[TopicName]:
-    """The topics that the client names, that do not exist, and that may come into being by being asked for.
+    """The topics that the client names, that do not exist, and that may be created automatically.
 
-    Of names that differ only in '.' against '_' the first is taken: the others would collide with it. Of the internal
-    ones there is a use for the offsets' topic alone.
+    Of names that differ only in '.' and '_', the first is taken: the others would collide with it. Of the internal
+    topics, only the offsets topic is of any use here.
     """
     if not request.topics or not request.allow_auto_topic_creation or not broker.config.auto_create_topics_enable:
         return []
@@ -120,12 +121,12 @@ def _creation(broker: "Broker", name: TopicName) -> list[StoreOp]:
             config={},
         )
     except Refused:
-        return []  # a bad name, or somebody was faster: the answer says which
+        return []  # a bad name, or somebody else was faster: the answer says which
     return create_topic(broker.image, plan, states_max=states_max(broker))
 
 
 def _leaders(image: MetadataImage, request: MetadataRequest) -> Iterator[NodeId]:
-    """Those whom the answer would name."""
+    """The brokers that the answer would name as leaders."""
     if request.topics is None:
         topics = list(image.topics.values())
     else:
@@ -206,7 +207,7 @@ class View:
         )
 
     def _partition_of_old(self, info: PartitionInfo) -> MetadataResponsePartition:
-        """For version 0: only replicas that are there, and an error if some are not."""
+        """For version 0: only replicas on live brokers, and an error if some are not."""
         partition = self._partition(info)
         partition.replica_nodes = self.reachable.among(info.replicas)
         partition.isr_nodes = self.reachable.among(info.isr)

@@ -1,4 +1,4 @@
-"""OffsetDelete (47), version 0: forget offsets of a group. See ``group/offsets/delete``."""
+"""OffsetDelete (47), version 0: delete committed offsets of a group. See ``group/offsets/delete``."""
 
 from typing import TYPE_CHECKING
 

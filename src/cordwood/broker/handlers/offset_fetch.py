@@ -1,6 +1,6 @@
 """OffsetFetch (9), versions 1-10: how far groups have read. See ``group/offsets/fetch``.
 
-- 1: what is wrong with the group is said of each partition; 2-7: once, of the only group; 8: of each group.
+- 1: an error about the group is given for each partition; 2-7: once, for the only group; 8: for each group.
 """
 
 from typing import TYPE_CHECKING
@@ -46,7 +46,7 @@ def handle(broker: "Broker", call: Call, request: OffsetFetchRequest) -> None:
 
 
 def _once(groups: list[OffsetFetchRequestGroup]) -> list[OffsetFetchRequestGroup]:
-    """Each group once, with all topics that are asked for anywhere."""
+    """Each group once, with all the topics that any of its entries asks for."""
     found: dict[str, OffsetFetchRequestGroup] = {}
     for group in groups:
         first = found.setdefault(group.group_id, group)
@@ -76,7 +76,7 @@ def _answered(group: OffsetFetchRequestGroup, found: object | Refused, version: 
         return found
     assert isinstance(found, Refused)
     if found.error is Error.COORDINATOR_NOT_AVAILABLE:
-        found = Refused(Error.NOT_COORDINATOR, found.message)  # old consumers do not know the other one here
+        found = Refused(Error.NOT_COORDINATOR, found.message)  # old consumers do not know the other error here
     topics = [_refused(topic, found) for topic in group.topics or ()] if version < GROUP_ERROR_SINCE else []
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=found.error)
 

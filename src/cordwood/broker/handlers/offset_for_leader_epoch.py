@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (23), versions 2-4: where a leader epoch ended; it tells where two logs part."""
+"""OffsetForLeaderEpoch (23), versions 2-4: where a leader epoch ended, which tells where two logs diverge."""
 
 from typing import TYPE_CHECKING
 

@@ -4,10 +4,10 @@
 - 7: zstd, which earlier versions refuse (KIP-110); 8: errors carry a message.
 - 10: a wrong leader's answer names the right one (KIP-951); 13: topics by id.
 
-Each partition succeeds or fails by itself. A batch is checked, stamped and written where it was received: nothing here
-looks at a record. acks=0 has no answer, and a failure then ends the connection, because nothing else can tell the
-client. A partition that is named twice gets both batches and has two answers; Kafka keeps the last one alone, and says
-nothing of the others.
+Each partition succeeds or fails on its own. A batch is checked, stamped and written where it was received: nothing here
+looks at a record. With acks=0 there is no answer, so a failure closes the connection: nothing else can tell the client.
+A partition that is named twice gets both batches and has two answers; Kafka keeps only the last one, and does not
+mention the others.
 """
 
 from functools import partial
@@ -40,7 +40,7 @@ ACKS_NONE: Final = 0
 ACKS_ALL: Final = -1
 ZSTD_SINCE: Final = 7
 
-_VIEW: Final = memoryview  # compiled, a built-in name is looked up at every use
+_VIEW: Final = memoryview  # compiled, a built-in name is looked up on every use
 _response: Final = maker(ProduceResponse)
 _response_topic: Final = maker(ProduceResponseTopic)
 _response_partition: Final = maker(ProduceResponsePartition)
@@ -63,7 +63,7 @@ def handle(broker: "Broker", call: Call, request: ProduceRequest) -> ProduceResp
 def _wait(
     broker: "Broker", call: Call, request: ProduceRequest, response: ProduceResponse, uncommitted: list[Uncommitted]
 ) -> ProduceResponse | None:
-    """Not everything is committed, or the client does not care. Leaders that must sync begin with it."""
+    """Not everything is committed, or the client does not wait for that. Leaders that must sync start a sync."""
     syncs = broker.replicas.syncs
     unsynced = list({entry.partition: None for entry in uncommitted if entry.partition.sync_due()})
     if request.acks == ACKS_ALL:
@@ -112,7 +112,7 @@ def _topic(
         except Refused as refusal:
             refused.append(refusal.error)
             responses.append(_refusal(index, refusal))
-        except (StorageError, CorruptData) as error:  # the disk failed, or what lies on it is damaged
+        except (StorageError, CorruptData) as error:  # the disk failed, or what is on it is damaged
             broker.logger.error("a batch could not be written: %s", error)
             broker.replication.could_not_write(local[index])
             responses.append(_refusal(index, Refused(Error.KAFKA_STORAGE_ERROR, str(error))))
@@ -131,7 +131,9 @@ def _append_looking_inside(
     index: int,
     uncommitted: list[Uncommitted],
 ) -> ProduceResponsePartition:
-    """Where records must be looked at, a request may not bring more of that than the others can wait for."""
+    """Append a batch whose records must be looked at. A request may not bring more of that work than others can wait
+    for.
+    """
     if call.effort > EFFORT_MAX:
         raise Refused(Error.REQUEST_TIMED_OUT, "There is too much to look at in one request; send the rest again.")
     before = partition.log.effort

@@ -1,4 +1,4 @@
-"""Which of a partition's replicas a client can reach: those of brokers that are there, with the listener it came to."""
+"""Which of a partition's replicas a client can reach: those on live brokers with the listener that it connected to."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ class Reachable:
         self._there = frozenset(node for node in broker.image.brokers if not broker.is_cut_off(node))
 
     def leader(self, partition: PartitionInfo) -> tuple[NodeId, Error]:
-        """Whom to turn to, or why to nobody."""
+        """Which broker to turn to, or why there is none."""
         leader = partition.leader
         if leader in self._nodes:
             return leader, Error.NONE

@@ -1,4 +1,4 @@
-"""SyncGroup (14), versions 0-5: the leader of a generation hands over its assignments, the others ask for theirs.
+"""SyncGroup (14), versions 0-5: the leader of a generation hands over the assignments, the others ask for theirs.
 
 - 3: static members (KIP-345); 5: protocol type and name are compared with the group's.
 """
