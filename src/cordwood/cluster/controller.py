@@ -1,7 +1,9 @@
-"""Changes of topics and settings: a function checks a wish against the image and returns the operations that fulfil it.
+"""Changes of topics and settings: a function checks a request against the image and returns the operations that carry
+it out.
 
-Nothing happens here. A wish that cannot be fulfilled raises ``Refused`` with Kafka's code and a sentence for a person.
-Any broker may propose what comes out of it; every operation names the version of the node that it was planned from.
+Nothing is changed here. A request that cannot be carried out raises ``Refused`` with Kafka's error code and a sentence
+for a person. Any broker may propose the operations; each of them names the version of the node that it was planned
+from.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,8 +23,8 @@ from cordwood.ids import NodeId, TopicId, TopicName
 from cordwood.ports import Create, Delete, Entropy, Set, StoreOp
 
 PARTITIONS_MAX = 100_000  # of one topic
-METADATA_LOG = "__cluster_metadata"  # tools take a topic of this name for what it is in Kafka
-PARTITIONS_PER_REQUEST_MAX = 10_000  # new ones of all topics together, as in Kafka (KAFKA-17870)
+METADATA_LOG = "__cluster_metadata"  # tools take a topic of this name for Kafka's own metadata log
+PARTITIONS_PER_REQUEST_MAX = 10_000  # new partitions, for all topics together, as in Kafka (KAFKA-17870)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def new_uuid(entropy: Entropy) -> UUID:
 
 
 def check_number_of_new(partitions: int, *, room: int) -> None:
-    """Refuse more new partitions than one request may make without a long pause, or than there is *room* for."""
+    """Refuse more new partitions than one request may create without a long pause, or than there is *room* for."""
     if partitions > PARTITIONS_PER_REQUEST_MAX:
         text = f"One request can create {PARTITIONS_PER_REQUEST_MAX} partitions, not {partitions}; send several."
         raise Refused(Error.POLICY_VIOLATION, text)
@@ -54,7 +56,7 @@ def check_number_of_new(partitions: int, *, room: int) -> None:
 
 
 def check_new_name(image: MetadataImage, name: str) -> TopicName:
-    """The name of a topic that can be made."""
+    """The name of a topic that can be created."""
     topic = check_name(name)
     if topic == METADATA_LOG:
         raise Refused(Error.INVALID_REQUEST, f"'{topic}' is the log of Kafka's controllers; it cannot be created.")
@@ -129,12 +131,12 @@ def check_assignment(
 
 
 def create_topic(image: MetadataImage, plan: TopicPlan, *, states_max: int = PARTITIONS_MAX) -> list[StoreOp]:
-    """With at most *states_max* of its partitions' states; the controller makes the others."""
+    """Create a topic, with the states of at most *states_max* partitions; the controller creates the others."""
     data = layout.topic_data(plan.id, [Assignment(replicas) for replicas in plan.assignment])
     return [
         Create(layout.topic_path(plan.name), data),
         *_new_partitions(image, plan.name, plan.assignment[:states_max], first=0),
-        # Even without settings: then altering and deleting them always meet in this node's version.
+        # Even without settings: so changes of the settings and deletion always conflict through this node's version.
         Create(layout.topic_config_path(plan.name), layout.config_data(plan.config)),
     ]
 
@@ -149,7 +151,9 @@ def _new_partitions(
 
 
 def delete_topics(image: MetadataImage, topics: Sequence[TopicInfo]) -> list[StoreOp]:
-    """They go; their ids are kept until the last of their files is gone, so that a crash in between does no harm."""
+    """Delete topics. Their ids are kept until the last of their files is gone, so that a crash in between does no
+    harm.
+    """
     operations = [operation for topic in topics for operation in _delete(image, topic)]
     return operations + _count_deletion(image) if operations else []
 
@@ -171,7 +175,7 @@ def _count_deletion(image: MetadataImage) -> list[StoreOp]:
 
 
 def forget_topic(image: MetadataImage, topic_id: TopicId, node: NodeId) -> list[StoreOp]:
-    """A broker has no file of a deleted topic any more; with the last of them the topic's mark goes."""
+    """A broker has no more files of a deleted topic; when the last broker says so, the topic's mark is removed."""
     mark = image.deleted_topics.get(topic_id)
     if mark is None:
         return []
@@ -187,7 +191,7 @@ def forget_topic(image: MetadataImage, topic_id: TopicId, node: NodeId) -> list[
 def plan_partitions(
     image: MetadataImage, topic: TopicInfo, *, count: int, manual: Sequence[Sequence[int]] | None
 ) -> list[tuple[NodeId, ...]]:
-    """Where the additional partitions go that bring *topic* to *count*."""
+    """Where to place the partitions that bring *topic* up to *count*."""
     present = len(topic.partitions)
     if count < present:
         raise Refused(
@@ -223,7 +227,7 @@ def add_partitions(
     *,
     states_max: int = PARTITIONS_MAX,
 ) -> list[StoreOp]:
-    """With at most *states_max* of their states; the controller makes the others."""
+    """Add partitions, with at most *states_max* of their states; the controller creates the others."""
     present = [partition.assignment for partition in topic.partitions]
     data = layout.topic_data(topic.id, present + [Assignment(replicas) for replicas in added])
     path = layout.topic_path(topic.name)
@@ -237,7 +241,7 @@ def add_partitions(
 def begin_epochs(image: MetadataImage, node: NodeId) -> list[StoreOp]:
     """A new leader epoch for every partition that *node* leads, because its logs may have lost their unsynced ends.
 
-    What is written from now on then differs from what was lost, and a client that read that can tell (KIP-320).
+    What is written from now on can then be told from what was lost, also by a client that has read that (KIP-320).
     """
     return [
         write_state(image, topic.name, partition.index, State(node, partition.leader_epoch + 1, partition.isr))
@@ -250,8 +254,8 @@ def begin_epochs(image: MetadataImage, node: NodeId) -> list[StoreOp]:
 def set_config(image: MetadataImage, path: str, config: Mapping[str, str]) -> list[StoreOp]:
     """Replace all settings of one topic, broker or group.
 
-    A node without settings stays: made anew it would begin with the same version, and one who still knows the earlier
-    node would undo what came between.
+    A node without settings is kept: a new one would begin with the same version, so a writer that still knows the old
+    node could undo what happened in between.
     """
     if path in image.versions:
         return [Set(path, layout.config_data(config), image.versions[path])]
@@ -259,7 +263,7 @@ def set_config(image: MetadataImage, path: str, config: Mapping[str, str]) -> li
 
 
 def take_producer_ids(image: MetadataImage, node: NodeId) -> tuple[int, list[StoreOp]]:
-    """The first id of a block that is this broker's alone, and how to claim it."""
+    """The first id of a block for this broker alone, and the operations that claim it."""
     first = image.last_producer_id + 1
     data = layout.producer_ids_data(node, first)
     version = image.versions.get(layout.PRODUCER_IDS)

@@ -1,8 +1,8 @@
-"""Who leads: chosen from those in sync, in the order of the replicas, as long as one of them is there.
+"""Who leads: the first of the replicas that is in sync and alive.
 
-A broker that is gone or about to stop leaves the in-sync replicas, unless none would be left: whoever was the last to
-hold all records is remembered until it is back. Only where a topic allows it (*unclean*), another replica leads then,
-and what it does not have is lost. Every change of the leader begins an epoch.
+A broker that is gone or about to stop leaves the in-sync replicas, unless none would be left: the last ones that had
+all records are remembered until they are back. Only if a topic allows it (*unclean*), another replica leads then, and
+the records that it does not have are lost. Every change of the leader begins a new epoch.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,19 +13,19 @@ from cordwood.errors import Error, Refused
 from cordwood.ids import NodeId
 
 Unclean = Callable[[TopicInfo], bool]
-"""May this topic be led by one who was not in sync?"""
+"""May an out-of-sync replica become leader of this topic?"""
 
 
 def new_state(replicas: tuple[NodeId, ...], live: Live) -> State:
-    """The first state of a partition: those who can begin."""
+    """The first state of a partition: with the replicas that can begin."""
     isr = tuple(node for node in replicas if node in live.able) or tuple(n for n in replicas if n in live.there)
     if not isr:
-        return State(NO_LEADER, 0, replicas)  # nobody has a record yet, so all of them have them all
+        return State(NO_LEADER, 0, replicas)  # there are no records yet, so every replica has all of them
     return State(isr[0], 0, isr)
 
 
 def needed_state(topic: TopicInfo, partition: PartitionInfo, live: Live, unclean: Unclean) -> State | None:
-    """The state that a partition should have, if that is another one."""
+    """The state that a partition should have, if it is not the one it has."""
     if partition.leader in live.able and live.able.issuperset(partition.isr):
         return None  # nearly always
     if partition.leader_epoch < 0:
@@ -37,7 +37,7 @@ def needed_state(topic: TopicInfo, partition: PartitionInfo, live: Live, unclean
 
 
 def settled(state: State, replicas: tuple[NodeId, ...], live: Live) -> State:
-    """A state without those who are gone, and with a leader if somebody in sync can be it."""
+    """The state without replicas that are gone, and with a leader if any in-sync replica can lead."""
     isr = remaining(state.isr, live)
     if state.leader in isr and state.leader in live.there:
         return State(state.leader, state.leader_epoch, isr)
@@ -45,7 +45,7 @@ def settled(state: State, replicas: tuple[NodeId, ...], live: Live) -> State:
 
 
 def remaining(isr: tuple[NodeId, ...], live: Live) -> tuple[NodeId, ...]:
-    """Those in sync who can go on; or those who are about to stop; or all, if nobody is there."""
+    """The in-sync replicas that can go on; else those that are about to stop; else all of them."""
     return tuple(n for n in isr if n in live.able) or tuple(n for n in isr if n in live.there) or isr
 
 
@@ -86,7 +86,9 @@ def imbalanced(image: MetadataImage, live: Live) -> list[tuple[TopicInfo, Partit
 
 
 def elect_preferred(partition: PartitionInfo, live: Live) -> State:
-    """What a person asks for: the first replica leads. If it cannot and nobody else does, another one in sync."""
+    """A requested election: the first replica leads. If it cannot and there is no leader, another in-sync replica
+    does.
+    """
     if partition.leader == partition.replicas[0]:
         raise Refused(Error.ELECTION_NOT_NEEDED, "Its preferred leader leads already.")
     state = preferred_state(partition, live)
@@ -99,7 +101,7 @@ def elect_preferred(partition: PartitionInfo, live: Live) -> State:
 
 
 def elect_uncleanly(partition: PartitionInfo, live: Live) -> State:
-    """What a person asks for: somebody leads a partition that has no leader, at the price of what is missing there."""
+    """A requested election: any replica leads a partition that has no leader; records that it lacks are lost."""
     if partition.leader != NO_LEADER:
         raise Refused(Error.ELECTION_NOT_NEEDED, f"Broker {partition.leader} leads it.")
     clean = settled(state_of(partition), partition.replicas, live)

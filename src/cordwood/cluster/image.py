@@ -1,12 +1,12 @@
-"""The metadata as this broker knows it: an image of the store's nodes, changed by nothing but those nodes.
+"""The metadata as this broker knows it: an image of the store's nodes, and nothing else changes it.
 
-Nodes may come in any order: what belongs to a topic that is not there yet waits for it.
+Nodes may arrive in any order: what belongs to a topic that has not arrived yet waits for it.
 
-Brokers write what brokers read; but people can edit a shared store. A node that makes no sense changes nothing: what
-was known of it stays, even when everything is read anew, and nobody may take it for one that is not there.
+Brokers only read what brokers wrote; but people can edit a shared store. A node whose content makes no sense changes
+nothing: what was known of it stays, even when everything is read anew, and it must not be taken for a missing node.
 
 Invariants (``check``): a topic's partitions are numbered without gaps; names and ids of topics map one to one; every
-leader is one of its partition's in-sync replicas, or -1; those are replicas.
+leader is one of its partition's in-sync replicas, or -1; the in-sync replicas are replicas.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ NO_LEADER: Final = NodeId(-1)
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A broker that is there: where it is reached, by the names of its listeners."""
+    """A registered broker: its addresses, by listener name."""
 
     id: NodeId
     endpoints: dict[str, tuple[str, int]]
@@ -45,7 +45,7 @@ class BrokerInfo:
 
 @dataclass(slots=True)
 class PartitionInfo:
-    """Who holds a partition, who leads it, and since which epoch."""
+    """Who holds a partition, who leads it, and in which epoch."""
 
     index: int
     replicas: tuple[NodeId, ...]
@@ -53,9 +53,9 @@ class PartitionInfo:
     leader_epoch: int = -1
     isr: tuple[NodeId, ...] = ()
     adding: tuple[NodeId, ...] = ()
-    """While it moves: those of the replicas that it did not have before."""
+    """While it moves: the replicas that it did not have before."""
     removing: tuple[NodeId, ...] = ()
-    """While it moves: those of the replicas that it will not have in the end."""
+    """While it moves: the replicas that it will not have in the end."""
 
     @property
     def assignment(self) -> Assignment:
@@ -68,7 +68,7 @@ class PartitionInfo:
 
 @dataclass(slots=True)
 class TopicInfo:
-    """A topic: its id, its partitions, and the settings given to it alone."""
+    """A topic: its id, its partitions, and its own settings."""
 
     name: TopicName
     id: TopicId
@@ -87,23 +87,23 @@ INTERNAL_TOPICS: Final = frozenset(
 
 @dataclass(slots=True)
 class Delta:
-    """What a group of changed nodes touched, by name."""
+    """What a set of changed nodes affected, by name."""
 
     topics: dict[TopicName, dict[int, None] | None] = field(default_factory=dict)
-    """With the partitions that have another state; or None: more than that, the topic itself."""
+    """With the partitions whose state has changed; or None: more than that has, the topic itself."""
     broker_configs: dict[str, None] = field(default_factory=dict)
     damaged: list[str] = field(default_factory=list)
-    """Paths of nodes that make no sense."""
+    """Paths of nodes whose content makes no sense."""
     departed: list[Registration] = field(default_factory=list)
-    """What those brokers were that went."""
+    """The registrations of brokers that went."""
     brokers: dict[NodeId, None] = field(default_factory=dict)
-    """Those that came, went, or changed."""
+    """The brokers that came, went, or changed."""
     controller: bool = False
     reloaded: bool = False
-    """Everything was read anew: nobody knows what has changed."""
+    """Everything was read anew: it is not known what has changed."""
 
     def partition(self, topic: TopicName, index: int) -> None:
-        """A partition has another state."""
+        """A partition's state has changed."""
         states = self.topics.setdefault(topic, {})
         if states is not None:
             states[index] = None
@@ -124,11 +124,11 @@ class MetadataImage:
         self.broker_configs: dict[str, dict[str, str]] = {}
         self.group_configs: dict[str, dict[str, str]] = {}
         self.deleted_topics: dict[TopicId, DeletedTopic] = {}
-        """Topics that are gone from the metadata while some of their files may not be."""
+        """Topics that are gone from the metadata, while some of their files may remain."""
         self.last_producer_id = -1
         self.versions: dict[str, int] = {}
         self.damaged: dict[str, None] = {}
-        """Paths of nodes that are there and make no sense."""
+        """Paths of nodes that exist, but make no sense."""
         self._early_configs: dict[TopicName, dict[str, str]] = {}
         self._early_states: dict[TopicName, dict[int, tuple[NodeId, int, tuple[NodeId, ...]]]] = {}
         self._similar: dict[str, dict[TopicName, None]] = {}
@@ -145,11 +145,11 @@ class MetadataImage:
         return topic is not None and 0 <= index < len(topic.partitions)
 
     def similar(self, name: TopicName) -> list[TopicName]:
-        """The topics whose names are the same, or differ in '.' against '_' alone."""
+        """The topics whose names are equal, or differ only in '.' and '_'."""
         return list(self._similar.get(folded(name), ()))
 
     def apply(self, changed: Iterable[Node], deleted: Iterable[str] = ()) -> Delta:
-        """Take in nodes as they now are, and the paths of nodes that are gone."""
+        """Take in nodes with their current content, and the paths of nodes that are gone."""
         delta = Delta()
         for path in deleted:
             self.damaged.pop(path, None)
@@ -166,7 +166,7 @@ class MetadataImage:
         return delta
 
     def replace(self, nodes: Iterable[Node]) -> Delta:
-        """Forget everything, and take in these nodes instead: all that there are."""
+        """Forget everything, and take in these nodes instead: they are all there are."""
         nodes = list(nodes)
         damaged = MetadataImage().apply(nodes).damaged
         kept = {*damaged, *map(_holder, damaged)}
@@ -258,7 +258,7 @@ class MetadataImage:
         self.brokers[node] = Registration(node, endpoints, rack, shutting_down)
 
     def broker_epoch(self, node: NodeId) -> int:
-        """It tells a broker's lives apart; -1 if it was never there."""
+        """The epoch that tells a broker's lives apart; -1 if it was never there."""
         return self.versions.get(layout.incarnation_path(node), -1)
 
     def _set_topic(self, name: TopicName, data: bytes) -> None:
@@ -315,7 +315,7 @@ class MetadataImage:
 
 
 def _holder(path: str) -> str:
-    """The node with which all goes that is known from the one at *path*: it, or its topic's."""
+    """The node whose deletion removes all that is known from the one at *path*: that node itself, or its topic's."""
     match path.split("/")[1:]:
         case ["brokers", "topics", topic, *_] | ["config", "topics", topic]:
             return layout.topic_path(TopicName(topic))

@@ -1,7 +1,7 @@
-"""Where the metadata store keeps what, and in which form.
+"""Where the metadata store keeps what, and in which format.
 
-The paths and the JSON are those of Kafka's ZooKeeper era, so that whoever knows Kafka can read the store. This module
-is the only one that knows them; the rest of the core speaks of topics, partitions and brokers.
+The paths and the JSON are those of Kafka's ZooKeeper era, so that anybody who knows Kafka can read the store. Only this
+module knows them; the rest of the core speaks of topics, partitions and brokers.
 """
 
 import base64
@@ -23,8 +23,8 @@ TOPICS = "/brokers/topics"
 CONFIGS = "/config"
 DELETED_TOPICS = "/admin/deleted_topics"
 DELETIONS = "/admin/deletions"
-"""A counter that every deletion of a topic moves on. A node that is made again begins at version 0 again: who changes
-a partition makes sure, with this one's version, that it is still the one that was meant."""
+"""A counter that every deletion of a topic increments. A node that is created again starts at version 0 again; so a
+change of a partition checks this node's version, to make sure that the topic is still the one that was meant."""
 PRODUCER_IDS = "/latest_producer_id_block"
 DEFAULT_BROKER = "<default>"
 
@@ -48,7 +48,7 @@ def broker_path(node: NodeId) -> str:
     return f"{BROKERS}/{node}"
 
 
-@lru_cache(maxsize=1000)  # every fetch of a follower asks
+@lru_cache(maxsize=1000)  # every fetch of a follower asks for it
 def incarnation_path(node: NodeId) -> str:
     """A node that every registration writes: its version tells a broker's lives apart (the *broker epoch*)."""
     return f"{INCARNATIONS}/{node}"
@@ -57,7 +57,7 @@ def incarnation_path(node: NodeId) -> str:
 def broker_data(
     endpoints: Mapping[str, tuple[str, str, int]], rack: str | None, *, shutting_down: bool = False
 ) -> bytes:
-    """*endpoints*: by the name of a listener its protocol, host and port. The first is also given in the old form."""
+    """*endpoints*: by listener name, its protocol, host and port. The first is also written in the old format."""
     _, host, port = next(iter(endpoints.values()))
     value: dict[str, object] = {
         "version": 5,
@@ -79,7 +79,7 @@ def _bracketed(host: str) -> str:
 
 
 def parse_broker(data: bytes) -> tuple[dict[str, tuple[str, int]], str | None, bool]:
-    """(host and port by the name of the listener, rack, is it shutting down)"""
+    """(host and port by listener name, rack, whether it is shutting down)"""
     value = decode(data)
     endpoints, rack = value["endpoints"], value.get("rack")
     assert isinstance(endpoints, list)
@@ -92,7 +92,7 @@ def parse_broker(data: bytes) -> tuple[dict[str, tuple[str, int]], str | None, b
 
 
 class Incarnation(NamedTuple):
-    """With which data directory, and in which run of its machine, a broker registered last."""
+    """The data directory with which a broker last registered, and the boot of its machine at that time."""
 
     directory_id: UUID
     boot_id: str = ""
@@ -135,7 +135,7 @@ def broker_config_path(name: str) -> str:
 
 
 def group_config_path(group_id: str) -> str:
-    """A group's name may hold any character; in a path a slash would be a node of its own."""
+    """A group's name may contain any character, but in a path a slash would begin another node."""
     return f"{CONFIGS}/groups/{quote(group_id, safe='')}"
 
 
@@ -148,7 +148,7 @@ def deleted_topic_path(topic_id: TopicId) -> str:
 
 
 class DeletedTopic(NamedTuple):
-    """A topic that is gone, while these brokers may still have files of it."""
+    """A deleted topic, while these brokers may still have files of it."""
 
     name: TopicName
     replicas: tuple[NodeId, ...]
@@ -178,8 +178,9 @@ def parse_uuid(text: str) -> UUID:
 class Assignment(NamedTuple):
     """The replicas of a partition, in the order of preference.
 
-    While it moves it has both those that it had and those that it will have. *adding* are those that it did not have
-    before, *removing* those that it will not have in the end. Who was being added and then is not wanted is in both.
+    While the partition moves, they include those that it had and those that it will have. *adding* are those that it
+    did not have before, *removing* those that it will not have in the end. A replica that was being added, and then is
+    no longer wanted, is in both.
     """
 
     replicas: tuple[NodeId, ...]
@@ -200,7 +201,7 @@ def topic_data(topic_id: TopicId, assignments: Sequence[Assignment]) -> bytes:
 
 
 def parse_topic(data: bytes) -> tuple[TopicId, list[Assignment]]:
-    """The topic's id and who holds each partition, in the order of the partitions."""
+    """The topic's id and the replicas of each partition, in the order of the partitions."""
     value = decode(data)
     text, partitions = value["topic_id"], value["partitions"]
     adding, removing = value["adding_replicas"], value["removing_replicas"]
@@ -215,7 +216,7 @@ def parse_topic(data: bytes) -> tuple[TopicId, list[Assignment]]:
 
 
 def partition_data(*, leader: NodeId, leader_epoch: int, isr: Sequence[NodeId], controller_epoch: int) -> bytes:
-    # Written without the encoder: the death of a broker changes thousands of them at once.
+    # Written without the JSON encoder: the death of a broker changes thousands of these at once.
     return (
         f'{{"version":1,"controller_epoch":{controller_epoch},"leader":{leader},"leader_epoch":{leader_epoch},'
         f'"isr":[{",".join(map(str, isr))}]}}'
@@ -258,5 +259,5 @@ def producer_ids_data(node: NodeId, first: int) -> bytes:
 
 
 def parse_producer_ids(data: bytes) -> int:
-    """The last producer id that some broker has been given."""
+    """The last producer id that has been given to any broker."""
     return int(str(decode(data)["block_end"]))

@@ -1,4 +1,6 @@
-"""Which brokers hold which partition: every broker has its share, and no rack all replicas if there are several."""
+"""Which brokers hold which partition: brokers get equal shares, and no rack gets all replicas if there are several
+racks.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,11 +19,11 @@ class Sites:
     """Where replicas can be."""
 
     brokers: Sequence[NodeId]
-    """Those who may lead."""
+    """The brokers that may lead."""
     spare: Sequence[NodeId] = ()
-    """Those who are not there now, or not for long. They get a replica only when there are not enough others."""
+    """Those that are not there now, or not for long. They get a replica only if there are not enough others."""
     racks: Mapping[NodeId, str] = field(default_factory=dict)
-    """Brokers without a rack count as one rack together, as in Kafka."""
+    """Brokers without a rack together count as one rack, as in Kafka."""
 
     @classmethod
     def of(cls, image: MetadataImage) -> "Sites":
@@ -37,8 +39,8 @@ def place(sites: Sites, *, partitions: int, replicas: int, start: int) -> list[t
     """Spread *partitions* evenly, beginning at broker number *start*.
 
     First replicas go round the brokers; the followers of each partition start at a distance that grows by one with
-    every full round, so that a lost broker's leaders are not all taken over by the same neighbour. Of the followers
-    those come first whose rack has the fewest of the partition's replicas yet.
+    every full round, so that a lost broker's leaderships are not all taken over by the same neighbour. As followers,
+    brokers in the rack with the fewest of the partition's replicas come first.
 
     >>> place(Sites([1, 2, 3]), partitions=4, replicas=2, start=0)
     [(1, 2), (2, 3), (3, 1), (1, 3)]
@@ -72,9 +74,9 @@ def _interleaved(sites: Sites) -> list[NodeId]:
 
 
 def add_replicas(chosen: list[N], others: list[N], racks: Mapping[N, str], replicas: int) -> None:
-    """Add to the replicas that are chosen, until there are enough or nobody is left.
+    """Add to the chosen replicas, until there are enough or no broker is left.
 
-    Of the others those come first whose rack has the fewest of them, and of these the first.
+    Brokers in the rack with the fewest chosen replicas come first, and of these the first in order.
     """
     if not racks:
         chosen += others[: max(replicas - len(chosen), 0)]

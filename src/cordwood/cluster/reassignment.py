@@ -1,11 +1,11 @@
 """Partitions that move to other brokers (KIP-455).
 
-A partition that moves has the replicas of both ends. It is done when all of those that it will have are in sync: then
-the others go. Until then it can be given another end, or be taken back to the beginning. ``Assignment`` keeps both: the
-beginning is the replicas without *adding*, the end is the replicas without *removing*.
+A partition that moves has both its old and its new replicas. The move is complete when all the new ones are in sync:
+then the others are removed. Until then it can be given another target, or be cancelled. ``Assignment`` keeps both: the
+original replicas are those without *adding*, the target those without *removing*.
 
-Whenever a replica goes, the partition's state changes in the same ``multi``, and an epoch begins. So nothing that was
-planned for the former replicas (to elect one of them, to count it in sync) can happen afterwards.
+Whenever a replica is removed, the partition's state changes in the same ``multi``, and a new epoch begins. So nothing
+that was planned for the former replicas (to elect one of them, to count it in sync) can be done afterwards.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -22,17 +22,17 @@ from cordwood.ports import Set, StoreOp
 
 
 class Move(NamedTuple):
-    """What becomes of a partition: other replicas, and another state if some of them go."""
+    """A partition's new replicas, and its new state if replicas are removed."""
 
     assignment: Assignment
     state: State | None = None
 
 
 def move(partition: PartitionInfo, target: Sequence[int], known: Collection[NodeId], live: Live) -> Move | None:
-    """Begin to move a partition, or change where it goes; None if nothing changes.
+    """Begin to move a partition, or change its target; None if nothing changes.
 
     Raises:
-        Refused: there can be no such replicas.
+        Refused: these replicas are not possible.
     """
     wanted = check_replicas(target, known)
     first = _without(partition.replicas, partition.adding)
@@ -48,7 +48,7 @@ def move(partition: PartitionInfo, target: Sequence[int], known: Collection[Node
 
 
 def check_replicas(target: Sequence[int], known: Collection[NodeId]) -> tuple[NodeId, ...]:
-    """A client's wish for the replicas of one partition, if it can be."""
+    """Check the replicas that a client wants for one partition."""
     wanted = tuple(NodeId(node) for node in target)
     if not wanted:
         raise Refused(Error.INVALID_REPLICA_ASSIGNMENT, "A partition needs at least one replica.")
@@ -61,7 +61,7 @@ def check_replicas(target: Sequence[int], known: Collection[NodeId]) -> tuple[No
 
 
 def check_number(partition: PartitionInfo, target: Sequence[int]) -> None:
-    """Refuse another number of replicas than the partition had at first (KIP-860)."""
+    """Refuse a number of replicas other than the partition had at first (KIP-860)."""
     present = len(_without(partition.replicas, partition.adding))
     if len(target) != present:
         text = f"The partition has {present} replica(s), not {len(target)}; the request does not allow another number."
@@ -69,10 +69,10 @@ def check_number(partition: PartitionInfo, target: Sequence[int]) -> None:
 
 
 def cancel(topic: TopicInfo, partition: PartitionInfo, live: Live, unclean: Unclean) -> Move:
-    """Take a partition back to where it came from.
+    """Take a partition back to its original replicas.
 
     Raises:
-        Refused: it does not move, or nobody there is in sync any more.
+        Refused: it is not being moved, or none of those is in sync any more.
     """
     if not partition.moving:
         raise Refused(Error.NO_REASSIGNMENT_IN_PROGRESS, "The partition does not move.")
@@ -87,7 +87,7 @@ def cancel(topic: TopicInfo, partition: PartitionInfo, live: Live, unclean: Uncl
 
 
 def completed(assignment: Assignment, state: State, live: Live) -> Move | None:
-    """The end of a move, if all that a partition will have are in sync."""
+    """The end of a move, if all the new replicas are in sync."""
     replicas, adding, removing = assignment
     if not (adding or removing):
         return None
@@ -98,7 +98,9 @@ def completed(assignment: Assignment, state: State, live: Live) -> Move | None:
 
 
 def _changed(state: State, replicas: tuple[NodeId, ...], isr: tuple[NodeId, ...], live: Live) -> State:
-    """The state for fewer replicas. A leader that stays begins an epoch too: who was removed cannot follow it."""
+    """The state with fewer replicas. An epoch begins even if the leader stays: a removed replica cannot follow in
+    it.
+    """
     leader, _, isr = settled(State(state.leader, state.leader_epoch, isr), replicas, live)
     return State(leader, state.leader_epoch + 1, isr)
 
@@ -108,7 +110,7 @@ def _without(nodes: tuple[NodeId, ...], others: Collection[NodeId]) -> tuple[Nod
 
 
 def write_moves(image: MetadataImage, topic: TopicInfo, moves: Mapping[int, Move]) -> list[StoreOp]:
-    """All moves of a topic's partitions at once: their replicas are in one node."""
+    """Write all moves of a topic's partitions at once: one node holds the replicas of all its partitions."""
     assignments = [partition.assignment for partition in topic.partitions]
     for index, planned in moves.items():
         assignments[index] = planned.assignment

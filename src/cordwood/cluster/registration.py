@@ -1,16 +1,16 @@
-"""How a broker becomes one of the cluster, leaves it, and is taken for dead.
+"""How a broker joins the cluster, leaves it, and is declared dead.
 
-Registering takes three steps, each planned from the image of the moment:
+Registering takes three steps, each planned from the current image:
 
-1. ``begin``: another life. What is left of the former one goes, and its epoch with it: nothing that others planned for
-   the former life (to count it in sync, to declare it dead) can happen any more.
-2. ``retreat``, as often as there is something to do: the broker leads nothing any more, and if its logs may be short of
-   something that was acknowledged it is in sync with nobody.
-3. ``register``: it is there, with the data directory and the run of the machine that it has now. Not before: whoever
-   dies between the steps starts again from the first, and must still know what it might have lost.
+1. ``begin``: a new life. What is left of the former one is removed, and its epoch with it: nothing that others planned
+   for the former life (to count it in sync, to declare it dead) can be done any more.
+2. ``retreat``, as often as there is something to do: the broker no longer leads anything, and if its logs may lack
+   something that was acknowledged, it leaves all in-sync sets.
+3. ``register``: the broker is there, with its current data directory and boot id. These are written only now, because a
+   broker that dies between the steps starts again from the first, and must still know what it might have lost.
 
-Between the last two steps somebody who takes the former life for alive may have elected it. Nothing is led before it
-has registered, so it steps down from that too.
+Between the last two steps, a controller that believes the former life to be alive may have elected it. The broker leads
+nothing before it has registered, so it steps down from that too.
 """
 
 from collections.abc import Mapping
@@ -29,14 +29,14 @@ from cordwood.ports import Check, Create, Delete, Node, Set, StoreOp
 
 @dataclass(frozen=True, slots=True)
 class Applicant:
-    """A broker as it presents itself."""
+    """A broker as it introduces itself."""
 
     node: NodeId
     endpoints: Mapping[str, tuple[str, str, int]]
-    """By the name of a listener: its protocol, and the host and port that others are told."""
+    """By listener name: its protocol, and the host and port that others are told."""
     directory_id: UUID
     boot_id: str = ""
-    """Which run of the machine this is; empty if nobody knows."""
+    """Which boot of the machine this is; empty if that is not known."""
     clean: bool = False
     """Did the last process close all logs?"""
     rack: str | None = None
@@ -50,11 +50,11 @@ class Applicant:
 
 
 class Loss(Enum):
-    """What a broker's logs may lack of what they had when it last was there."""
+    """What a broker's logs may lack, compared to when it was last there."""
 
     NOTHING = "nothing"
     ENDS = "ends"
-    """The machine stopped before the disk had everything; or a log was damaged, or gone."""
+    """The machine stopped before everything was on disk; or a log was damaged, or is gone."""
     EVERYTHING = "everything"
     """It is another disk."""
 
@@ -94,7 +94,7 @@ def begin(image: MetadataImage, applicant: Applicant) -> list[StoreOp]:
 
 
 def _counters(image: MetadataImage) -> list[StoreOp]:
-    """Nodes whose versions others check: they must be there from the beginning."""
+    """Nodes whose versions others check: they must exist from the beginning."""
     paths = (layout.DELETIONS, layout.CONTROLLER_EPOCH)
     return [Create(path, b"0") for path in paths if path not in image.versions]
 
@@ -104,7 +104,7 @@ def _delete(image: MetadataImage, path: str) -> StoreOp:
 
 
 def _vacate(image: MetadataImage) -> list[StoreOp]:
-    """The controller goes, if it is still the same one."""
+    """Remove the controller, if it is still the same one."""
     path = layout.CONTROLLER_EPOCH
     return [Check(path, image.versions[path]), _delete(image, layout.CONTROLLER)]
 
@@ -145,7 +145,7 @@ def led_by(image: MetadataImage, node: NodeId) -> dict[TopicPartition, int]:
 
 
 def step_down(image: MetadataImage, node: NodeId, led: Mapping[TopicPartition, int]) -> list[StoreOp]:
-    """Lead nothing any more of *led*, in these epochs. Whoever is in sync stays so."""
+    """Stop leading the partitions in *led*, if they are still in these epochs. The in-sync replicas stay the same."""
     states = {
         name: State(NO_LEADER, epoch + 1, image.topics[name.topic].partitions[name.partition].isr)
         for name, epoch in led_by(image, node).items()
@@ -180,7 +180,7 @@ def announce_end(image: MetadataImage, applicant: Applicant) -> list[StoreOp]:
 
 
 def remove_broker(image: MetadataImage, node: NodeId, epoch: int) -> list[StoreOp]:
-    """A broker goes, or is dead: it is there no more, nor is it the controller. *epoch* is the life that is over."""
+    """A broker leaves, or is dead: remove it, also as the controller. *epoch* names the life that is over."""
     if node not in image.brokers or image.broker_epoch(node) != epoch:
         return []
     gone = [same_life(image, node, epoch), _delete(image, layout.broker_path(node))]

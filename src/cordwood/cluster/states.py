@@ -1,8 +1,8 @@
-"""The state of a partition: who leads it, since which epoch, and who is in sync. This is how it is changed.
+"""The state of a partition: who leads it, in which epoch, and who is in sync; and how it is changed.
 
 Whoever proposes a change, it is a compare-and-set: it names the version of the state that it was planned from, and it
-makes sure that no topic was deleted meanwhile, or the name might be another topic's by now. So a change that rests on
-an old image fails as a whole, and is planned again.
+checks that no topic was deleted in the meantime, because the name might by then belong to another topic. So a change
+that is based on an old image fails as a whole, and is planned again.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -14,11 +14,11 @@ from cordwood.ids import NodeId, TopicName, TopicPartition
 from cordwood.ports import Check, Create, Set, StoreOp
 
 STATES_MAX: Final = 200
-"""In one ``multi``: ZooKeeper takes a megabyte at once, and others want their turn."""
+"""In one ``multi``: ZooKeeper takes a megabyte at a time, and others want their turn."""
 
 
 class State(NamedTuple):
-    """What the store keeps of a partition beside its replicas."""
+    """What the store keeps of a partition besides its replicas."""
 
     leader: NodeId
     leader_epoch: int
@@ -26,7 +26,7 @@ class State(NamedTuple):
 
 
 class Live(NamedTuple):
-    """The brokers that are there, and those of them that may lead: who is about to stop may not."""
+    """The brokers that are there, and those of them that may lead, which one that is about to stop may not."""
 
     there: frozenset[NodeId]
     able: frozenset[NodeId]
@@ -42,12 +42,12 @@ def state_of(partition: PartitionInfo) -> State:
 
 
 def is_damaged(image: MetadataImage, topic: TopicName, index: int) -> bool:
-    """Does a partition's state make no sense? Then who is in sync is what was known before, if anything was."""
+    """Does the node of a partition's state make no sense? Then who is in sync is what was known before, if anything."""
     return layout.partition_path(topic, index) in image.damaged
 
 
 def write_state(image: MetadataImage, topic: TopicName, index: int, state: State) -> StoreOp:
-    """Give a partition another state, or its first one. It must go with ``same_topics`` or ``still_there``."""
+    """Give a partition another state, or its first one. Must be combined with ``same_topics`` or ``still_there``."""
     leader, leader_epoch, isr = state
     path = layout.partition_path(topic, index)
     data = layout.partition_data(
@@ -58,7 +58,7 @@ def write_state(image: MetadataImage, topic: TopicName, index: int, state: State
 
 
 def write_states(image: MetadataImage, states: Mapping[TopicPartition, State]) -> list[StoreOp]:
-    """Give partitions other states, with all that must hold for it."""
+    """Give partitions other states, with all checks that these need."""
     if not states:
         return []
     writes = [write_state(image, name.topic, name.partition, state) for name, state in states.items()]
@@ -66,15 +66,15 @@ def write_states(image: MetadataImage, states: Mapping[TopicPartition, State]) -
 
 
 def same_topics(image: MetadataImage) -> list[StoreOp]:
-    """Fail unless every topic is still the one that the image shows. A broker on its own needs no such care."""
+    """Fail unless every topic is still the one that the image shows. A broker on its own needs no such check."""
     version = image.versions.get(layout.DELETIONS)
     return [] if version is None else [Check(layout.DELETIONS, version)]
 
 
 def still_there(image: MetadataImage, states: Iterable[State]) -> list[StoreOp]:
-    """Fail unless those who are in sync in these states, and led, are there as the image shows it.
+    """Fail unless the replicas that are in sync in these states, and led, are alive as the image shows them.
 
-    A state that leaves others out must not rest on brokers that are gone: what they had may be gone too. It includes
+    A state that excludes others must not rest on brokers that are gone: what they had may be gone too. Includes
     ``same_topics``.
     """
     guards = same_topics(image)
@@ -86,7 +86,7 @@ def still_there(image: MetadataImage, states: Iterable[State]) -> list[StoreOp]:
 
 
 def same_life(image: MetadataImage, node: NodeId, epoch: int) -> StoreOp:
-    """Fail unless a broker is in the life with this epoch."""
+    """Fail unless a broker is still in the life with this epoch."""
     return Check(layout.incarnation_path(node), epoch)
 
 
@@ -99,10 +99,10 @@ def change_isr(
     leaving: Collection[NodeId] = (),
     joining: Mapping[NodeId, int],
 ) -> list[StoreOp]:
-    """What a leader does to its partition: some fell behind, others have caught up, in the life with the epoch given.
+    """A leader's change of its in-sync set: some fell behind, others have caught up, in the life with the epoch given.
 
-    Nothing comes of it if *leader* is not the leader, or if everything is like that already. Who is about to stop, is
-    gone, or has begun another life since it was seen to have caught up, does not join.
+    Returns nothing if *leader* is not the leader, or if nothing would change. A replica that is about to stop, is gone,
+    or has begun another life since it caught up, does not join.
     """
     partition = topic.partitions[index]
     if partition.leader != leader:
@@ -126,7 +126,9 @@ def change_isr(
 
 
 def lead_later(image: MetadataImage, topic: TopicInfo, index: int, *, leader: NodeId, after: int) -> list[StoreOp]:
-    """Lead on in an epoch *after* this one. Nothing comes of it if *leader* is not the leader, or does so already."""
+    """Lead on in an epoch *after* this one. Returns nothing if *leader* does not lead, or already does so in a later
+    epoch.
+    """
     partition = topic.partitions[index]
     if partition.leader != leader or partition.leader_epoch > after:
         return []
@@ -134,7 +136,7 @@ def lead_later(image: MetadataImage, topic: TopicInfo, index: int, *, leader: No
 
 
 def hand_over(image: MetadataImage, topic: TopicInfo, index: int, *, leader: NodeId) -> list[StoreOp]:
-    """Let another one lead who is in sync; nothing comes of it if there is none, or *leader* is not the leader."""
+    """Let another in-sync replica lead. Returns nothing if there is none, or *leader* is not the leader."""
     partition = topic.partitions[index]
     others = tuple(node for node in partition.isr if node != leader)
     if partition.leader != leader or Live.of(image).able.isdisjoint(others):

@@ -1,4 +1,6 @@
-"""Which names a topic may have. A name becomes a directory's: this is also what keeps it in the data directory."""
+"""Which names a topic may have. They become names of directories: these rules also keep them inside the data
+directory.
+"""
 
 import re
 from collections.abc import Iterable
@@ -6,13 +8,13 @@ from collections.abc import Iterable
 from cordwood.errors import Error, Refused
 from cordwood.ids import TopicName
 
-LENGTH_MAX = 249  # with a partition's number and a suffix for deletion it still fits into 255 bytes
+LENGTH_MAX = 249  # with a partition's number and a suffix for deletion, it still fits into 255 bytes
 
 _LEGAL = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def check_name(name: str) -> TopicName:
-    """The name, if a topic may have it; else ``Refused(INVALID_TOPIC)`` with the reason."""
+    """The name, if a topic may have it; otherwise ``Refused(INVALID_TOPIC)`` with the reason."""
     if not name:
         raise Refused(Error.INVALID_TOPIC, "A topic's name cannot be empty.")
     if name in (".", ".."):
@@ -30,12 +32,12 @@ def check_name(name: str) -> TopicName:
 
 
 def collision(name: TopicName, others: Iterable[TopicName]) -> TopicName | None:
-    """Another topic whose name differs only in '.' against '_': both would be one name in metrics."""
+    """Another topic whose name differs only in '.' and '_': in the names of metrics, the two would be the same."""
     if "." not in name and "_" not in name:
         return None
     return next((other for other in others if other != name and folded(other) == folded(name)), None)
 
 
 def folded(name: str) -> str:
-    """What a name is in metrics, where '.' and '_' count as one."""
+    """A topic's name as it appears in metrics, where '.' and '_' count as one."""
     return name.replace(".", "_")

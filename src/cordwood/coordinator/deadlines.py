@@ -1,9 +1,9 @@
-"""Deadlines as data: a key names what is due and for whom; the state machine knows what to do then.
+"""Deadlines as data: a key says what is due and for whom; the state machine knows what to do then.
 
-Setting one again is as cheap as a dictionary entry, since heartbeats do it all the time: the heap keeps the old time,
-and whoever comes up too early goes back with the time that is now right.
+Setting a deadline again costs no more than a dictionary entry, since every heartbeat does it: the heap keeps the old
+time, and an entry that comes up too early is put back with the new one.
 
-Invariant (``check``): every deadline has one place in the heap, at its time or earlier.
+Invariant (``check``): every deadline has one valid entry in the heap, at its time or earlier.
 """
 
 import heapq
@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator
 from typing import Final, Generic, TypeVar
 
 SPARE_PLACES: Final = 1000
-"""So many places in the heap may be of deadlines that were cancelled or set anew, beyond one for each deadline."""
+"""How many heap entries may belong to deadlines that were cancelled or set again, beyond one for each deadline."""
 
 K = TypeVar("K", bound=Hashable)
 
@@ -44,17 +44,19 @@ class Deadlines(Generic[K]):
             self._queue(key, due_ms)
 
     def cancel(self, key: K) -> None:
-        """It may be gone already. Its place in the heap is given up when its time comes, or they get too many."""
+        """The deadline may be gone already. Its heap entry is dropped when its time comes, or when there are too many
+        such entries.
+        """
         self._due_ms.pop(key, None)
         if len(self._heap) > 2 * len(self._due_ms) + SPARE_PLACES:
             self._rebuild()
 
     def earliest(self) -> int | None:
-        """When to look again: no deadline comes before it."""
+        """When to look again: no deadline is earlier."""
         return self._heap[0][0] if self._heap else None
 
     def pop_due(self, now_ms: int) -> K | None:
-        """Take out the key that is due first, if one is."""
+        """Remove and return the key that is due first, if one is due."""
         heap = self._heap
         while heap and heap[0][0] <= now_ms:
             queued_ms, _, key = heapq.heappop(heap)

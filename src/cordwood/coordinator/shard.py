@@ -2,20 +2,19 @@
 
 - *Loading*: all records of the partition are applied to an empty state, a slice at a time, so that others are served in
   between. Until then every request is refused with COORDINATOR_LOAD_IN_PROGRESS.
-- *Serving*: a handler's records are appended as one batch; if that fails nothing has changed, else they are applied.
-  A reply leaves when everything that its handler may have seen is committed, so no client is told of a state that a
-  failover could take back. Whoever has waited too long for that is refused; the state stays as it is, and may yet be
-  committed.
-- *Gathering*: requests of one kind that come in thousands a second may wait for each other and be written as one batch.
-  Either they do not look at what others of their kind change, and of several changes of one key the last is written; or
-  their handler lets them happen to copies, which the next of them looks at. Whatever else happens to the shard, these
-  are seen to first: to everybody it is as if each had been written when it came.
-- *Over*: the leadership is gone, or loading failed, which somebody may try again with another shard. Whoever waits is
-  refused with NOT_COORDINATOR.
+- *Serving*: a handler's records are appended as one batch; if that fails, nothing has changed, otherwise they are
+  applied. A reply is sent when everything that its handler may have seen is committed, so no client is told of a state
+  that a failover could take back. A caller that has waited too long for that is refused; the state stays as it is, and
+  may still be committed.
+- *Gathering*: requests of a kind that arrives thousands of times a second may wait for each other and be written as one
+  batch. Either they do not look at what others of their kind change, and only the last change of each key is written;
+  or their handler applies them to copies, which the next of them looks at. They are written before anything else
+  happens to the shard, so to everybody else it is as if each had been written when it arrived.
+- *Over*: this broker no longer leads the partition, or loading failed, which may be retried with a new shard. All
+  waiting callers are refused with NOT_COORDINATOR.
 
-Invariants (``check``): what is applied is what the log holds up to ``applied_end``; replies wait in offset order, and
-in the order in which their time is up;
-what has gathered is not applied.
+Invariants (``check``): what is applied is what the log holds up to ``applied_end``; replies wait in offset order, which
+is also the order in which they time out; what has been gathered is not applied.
 """
 
 from collections import deque
@@ -34,19 +33,19 @@ from cordwood.record.batch import Codec, batches
 from cordwood.record.build import Record, build_pairs, records
 
 LOAD_SLICE_BYTES: Final = 64 << 10
-"""So much is loaded in one go: some milliseconds, in which nobody else is served."""
+"""How much is loaded at a time: this takes some milliseconds, in which nobody else is served."""
 
 DUE_AT_ONCE: Final = 100
-"""So many deadlines are dealt with in one go: a group may have thousands of members who all fall silent at once."""
+"""How many deadlines are handled at a time: a group may have thousands of members that all fall silent at once."""
 
 COMMIT_TIMEOUT_MS: Final = 5000
 
 GATHERED_MAX: Final = 1000
-"""So much is written at once when it has gathered: more would not be cheaper, and others wait."""
+"""How much may be gathered before it is written: more would not be cheaper, and others wait."""
 
 
 class Machine(Protocol):
-    """A state that records make, and handlers read."""
+    """State that is built from records, and that handlers read."""
 
     @property
     def deadlines(self) -> Deadlines[object]: ...
@@ -54,25 +53,27 @@ class Machine(Protocol):
     def encode(self, record: StateRecord, /) -> tuple[bytes, bytes | None]: ...
 
     def decode(self, key: bytes, value: bytes | None, /) -> StateRecord | None:
-        """None for a kind of record that a later version may write. ``CorruptData`` if it makes no sense."""
+        """None for a kind of record that a later version may write. Raises ``CorruptData`` if it cannot be decoded."""
 
     def apply(self, record: StateRecord, /) -> None:
-        """The only place where the durable state changes, but for ``adopt``."""
+        """The only place where the durable state changes, apart from ``adopt``."""
 
     def adopt(self) -> None:
-        """All that handlers have let happen to copies (``Gathers.AHEAD``) is written: these are the state now."""
+        """Everything that handlers have applied to copies (``Gathers.AHEAD``) is written: the copies are the state
+        now.
+        """
 
     def abandon(self) -> None:
-        """It could not be written: there are no such copies any more."""
+        """It could not be written: discard the copies."""
 
     def loaded(self, now: Instant, /) -> Outcome:
-        """All is applied, and serving begins: set the deadlines of what was found."""
+        """Everything has been applied, and serving begins: set the deadlines of what was loaded."""
 
     def expired(self, key: object, now: Instant, /) -> Outcome:
-        """A deadline has come."""
+        """A deadline has passed."""
 
     def ended(self) -> Outcome:
-        """Serving is over: whoever still waits for the machine itself must ask elsewhere. Nothing is written."""
+        """Serving is over: callers that are still waiting in the machine must ask elsewhere. Nothing is written."""
 
     def check(self) -> None: ...
 
@@ -83,13 +84,13 @@ class ShardState(Enum):
     OVER = "over"
 
 
-# Looked at for every request: the members of an enumeration take their time.
+# It is looked at for every request, and looking up a member of an enumeration takes a while.
 _SERVING: Final = ShardState.SERVING
 _AHEAD: Final = Gathers.AHEAD
 
 
 class _Waiting(NamedTuple):
-    """An outcome whose replies leave when the log is committed up to *end*, and no later than at *due_ms*."""
+    """An outcome whose replies are sent when the log is committed up to *end*, or refused at *due_ms*."""
 
     end: int
     due_ms: int
@@ -97,7 +98,7 @@ class _Waiting(NamedTuple):
 
 
 class Shard:
-    """A state machine, its partition, and who waits for it."""
+    """A state machine, its partition, and the callers that wait for it."""
 
     def __init__(
         self,
@@ -126,12 +127,12 @@ class Shard:
         self._gathered: list[Outcome] = []
         self._gathered_count = 0
         self._gathering: object = None
-        """What kind of requests was served last, see ``make_way``."""
+        """The kind of requests that was served last, see ``make_way``."""
 
     # ------------------------------------------------------------------ loading
 
     def load_slice(self, now: Instant) -> int:
-        """Apply some more of the log; how many bytes. When there are no more, requests are served."""
+        """Apply the next part of the log; returns how many bytes. At the end of the log, serving begins."""
         assert self.state is ShardState.LOADING
         log = self.partition.log
         try:
@@ -165,7 +166,7 @@ class Shard:
     # ------------------------------------------------------------------ serving
 
     def handle(self, caller: Caller, handler: Callable[[], Outcome], now: Instant) -> None:
-        """Let *handler* decide on a request, and see to what comes of it."""
+        """Let *handler* decide on a request, and carry out the outcome."""
         try:
             self.make_way(None, now)
             outcome = handler()
@@ -175,7 +176,7 @@ class Shard:
         self.finish(outcome, now)
 
     def make_way(self, kind: object, now: Instant) -> None:
-        """A request is about to be looked at: write what has gathered, unless it is all of the same *kind*.
+        """A request is about to be handled: write what has been gathered, unless all of it is of the same *kind*.
 
         Raises:
             Refused: no requests are served here.
@@ -188,7 +189,7 @@ class Shard:
         self._gathering = kind
 
     def run_due(self, now: Instant) -> None:
-        """Deal with deadlines that have come, as many as may be dealt with in one go. ``deadlines`` has the others."""
+        """Handle the deadlines that have passed, up to the limit; the others stay in ``deadlines``."""
         self.write_gathered(now)
         self._refuse_late(now)
         for _ in range(DUE_AT_ONCE):
@@ -200,16 +201,16 @@ class Shard:
             self.finish(self.machine.expired(key, now), now)
 
     def earliest(self) -> int | None:
-        """When to call ``run_due`` again: nothing is due before."""
+        """When to call ``run_due`` again: nothing is due earlier."""
         earliest = self.machine.deadlines.earliest()
         if self._waiting and (earliest is None or self._waiting[0].due_ms < earliest):
             return self._waiting[0].due_ms
         return earliest
 
     def gather(self, outcome: Outcome, now: Instant) -> bool:
-        """Like ``finish``, but one that says so waits for ``write_gathered``. Is it the first to wait?
+        """Like ``finish``, but an outcome that ``gathers`` waits for ``write_gathered``. Is it the first to wait?
 
-        One that has nothing to write, and rests on nothing that waits, need not wait either.
+        An outcome that does not gather need not wait; if it has records, what was gathered is written first.
         """
         if outcome.gathers is None:
             if outcome.records:
@@ -224,14 +225,14 @@ class Shard:
         return len(gathered) == 1
 
     def write_gathered(self, now: Instant) -> None:
-        """Write as one batch what has waited for it."""
+        """Write what has been gathered, as one batch."""
         if self._gathered:
             gathered, self._gathered, self._gathered_count = self._gathered, [], 0
             is_ahead = gathered[0].gathers is _AHEAD
             self._write(gathered, _all_changes(gathered) if is_ahead else _newest(gathered), now, is_ahead=is_ahead)
 
     def finish(self, outcome: Outcome, now: Instant) -> None:
-        """Write the records, apply them, and let the replies go now or when all is committed."""
+        """Write the records, apply them, and send the replies now or when everything is committed."""
         assert not self._gathered, "what has gathered comes first"
         self._write([outcome], outcome.records, now)
 
@@ -261,7 +262,7 @@ class Shard:
             self.partition.watchers[self] = None
 
     def _write_parts(self, changes: Sequence[StateRecord], now: Instant) -> None:
-        """Write them as one batch or, where that is too large, as several."""
+        """Write the changes as one batch or, if that is too large, as several."""
         try:
             self._append(changes, now)
         except Refused as refusal:
@@ -282,9 +283,10 @@ class Shard:
             apply(change)
 
     def _refuse(self, outcomes: Sequence[Outcome], refusal: Refused, now: Instant) -> None:
-        """They could not be written. If they were too much for one batch, each has a batch of its own.
+        """The records could not be written. If they were too large for one batch, each outcome gets a batch of its own.
 
-        What was decided ahead rests on what was decided before it: if one cannot be written, nor can the next.
+        What was decided ahead depends on earlier decisions: if one of them cannot be written, neither can those after
+        it.
         """
         if refusal.error is not Error.RECORD_LIST_TOO_LARGE or len(outcomes) == 1:
             for outcome in outcomes:
@@ -320,7 +322,7 @@ class Shard:
             self.partition.watchers.pop(self, None)
 
     def _refuse_late(self, now: Instant) -> None:
-        """Nothing is undone: what was written may be committed yet."""
+        """Nothing is undone: what was written may still be committed."""
         waiting = self._waiting
         while waiting and waiting[0].due_ms <= now.mono_ms:
             outcome = waiting.popleft().outcome
@@ -330,7 +332,7 @@ class Shard:
             self.partition.watchers.pop(self, None)
 
     def end(self) -> None:
-        """This broker does not lead the partition any more, or cannot serve it."""
+        """This broker no longer leads the partition, or cannot serve it."""
         self.state = ShardState.OVER
         self.partition.watchers.pop(self, None)
         waiting = [each.outcome for each in self._waiting] + self._gathered
@@ -359,13 +361,13 @@ def _all_changes(outcomes: Iterable[Outcome]) -> list[StateRecord]:
 
 
 def _newest(outcomes: Iterable[Outcome]) -> Collection[StateRecord]:
-    """Of each key the last change: nobody can have seen what it replaces."""
+    """The last change of each key: nobody can have seen those that it replaces."""
     return {record.key: record for outcome in outcomes for record in outcome.records}.values()
 
 
 def _reply(outcome: Outcome) -> None:
-    # What could undo it refers to it, and may hold a copy of a whole group: let go of it now, not when the garbage
-    # collector comes round.
+    # The function that would undo it refers to it, and may hold a copy of a whole group: release it now, rather than
+    # when the garbage collector runs.
     outcome.failed = None
     for caller, response in outcome.replies:
         caller.reply(response)
@@ -387,5 +389,5 @@ _WRITE_ERRORS: Final = {
 
 
 def _as_coordinator(refusal: Refused) -> Refused:
-    """A refused append in the words of a coordinator, as clients expect them."""
+    """The error of a refused append, translated to what clients expect from a coordinator."""
     return Refused(_WRITE_ERRORS.get(refusal.error, refusal.error), refusal.message)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class StateRecord(NamedTuple):
-    """What it is about, and how that is from now on. No value: it is no more."""
+    """A key and its new value; None if the key is deleted."""
 
     key: object
     value: object | None

@@ -1,5 +1,4 @@
-"""ConsumerGroupDescribe (69), versions 0-1: groups of the consumer protocol, with each member's current and target
-assignment.
+"""ConsumerGroupDescribe (69), versions 0-1: groups of the consumer protocol, with current and target assignments.
 
 - 1: which protocol each member speaks.
 

@@ -1,5 +1,4 @@
-"""DescribeConfigs (32), versions 1-4: settings of topics, brokers, groups and loggers, with their sources and
-documentation.
+"""DescribeConfigs (32), versions 1-4: settings of topics, brokers, groups and loggers, their sources and meanings.
 
 - 1: synonyms; 3: types and documentation. Secrets have no value in the answer.
 """

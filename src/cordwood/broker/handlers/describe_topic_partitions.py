@@ -1,5 +1,4 @@
-"""DescribeTopicPartitions (75), version 0: topics in the order of their names, a limited number of partitions at a
-time.
+"""DescribeTopicPartitions (75), version 0: topics in the order of their names, some partitions at a time.
 
 The cursor of an answer names the first partition that did not fit; the client sends it back to continue from there.
 """
