@@ -11,38 +11,38 @@ NEVER_CHOSEN: Final = -1
 """The expiry of offsets whose clients did not choose one: the broker's setting decides."""
 
 OFFSET_BYTES: Final = 250
-"""What an offset takes in memory, about, without its note."""
+"""Roughly the memory that an offset takes, without its metadata."""
 
 
 class CommittedOffset(NamedTuple):
-    """An offset as it was committed, with the note that came with it."""
+    """An offset as it was committed, with the metadata that came with it."""
 
     offset: int
     leader_epoch: int
     metadata: str
     commit_timestamp: int
     expire_timestamp: int = NEVER_CHOSEN
-    """For clients of old, who may choose it themselves."""
+    """For old clients, which may choose it themselves."""
     topic_id: UUID = NO_UUID
-    """Of the topic that had the name then; none where it is not known."""
+    """The id of the topic that had the name at that time; NO_UUID if it is not known."""
 
 
 class CommittedOffsets:
-    """All offsets of all groups of a shard. Changed by ``put`` and ``remove`` alone, which replay calls.
+    """All offsets of all groups of a shard. Only ``put`` and ``remove`` change them, and only replay calls these.
 
     Invariants (``check``): a group or topic without offsets has no entry; a topic's readers are the groups that have
-    offsets in it; ``weight_bytes`` is what they take, about.
+    offsets in it; ``weight_bytes`` is roughly the memory they take.
     """
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
         self._readers: dict[str, dict[str, None]] = {}
         self._topic_ids: dict[str, UUID] = {}
-        """Of each topic that has readers, the id in the newest commit."""
+        """For each topic that has readers, the id in the newest commit."""
         self.weight_bytes = 0
 
     def topics(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
-        """A group's offsets as they now are."""
+        """A group's current offsets."""
         return self._groups.get(group_id, {})
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
@@ -60,7 +60,7 @@ class CommittedOffsets:
         return list(self._readers)
 
     def last_topic_id(self, topic: str) -> UUID:
-        """The id that the topic had when an offset of it was last committed; none if that did not say."""
+        """The id that the topic had when an offset of it was last committed; NO_UUID if that commit did not say."""
         return self._topic_ids.get(topic, NO_UUID)
 
     def put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
@@ -79,7 +79,7 @@ class CommittedOffsets:
         self._topic_ids[topic] = committed.topic_id
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
-        """It may be gone already."""
+        """The offset may be gone already."""
         topics = self._groups.get(group_id, {})
         partitions = topics.get(topic)
         if partitions is None:

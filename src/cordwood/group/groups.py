@@ -12,7 +12,7 @@ CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 
 CheckPartition = Callable[[str, UUID, int], None]
-"""(topic, its id, partition): may an offset of it be committed? ``Refused`` if not, for the whole request."""
+"""(topic, its id, partition): may an offset of it be committed? Raises ``Refused`` for the whole request if not."""
 
 
 class Group(Protocol):
@@ -27,7 +27,9 @@ class Group(Protocol):
 
     @property
     def protocol_type(self) -> str:
-        """``consumer`` for groups of consumers; another name, or none for a group that has offsets and no members."""
+        """``consumer`` for groups of consumers; another name for others; empty for a group with offsets and no
+        members.
+        """
 
     @property
     def state_name(self) -> str:
@@ -39,29 +41,29 @@ class Group(Protocol):
 
     @property
     def weight_bytes(self) -> int:
-        """What its members take in memory, about."""
+        """Roughly the memory that its members take."""
 
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, api_version: int
     ) -> CheckPartition | None:
         """May this member, at this generation or member epoch, commit offsets?
 
-        What comes back must be asked about every partition besides. A member of a consumer group that has not heard
-        of its newest epoch yet may commit what it has had since the epoch that it knows (KIP-1251).
+        If a function is returned, it must also be called for every partition. A member of a consumer group that has not
+        been told of its newest epoch yet may commit for partitions it has had since the epoch that it knows (KIP-1251).
         """
 
     def touched(self, member_id: str, deadlines: Deadlines[object], now: Instant) -> None:
-        """A commit by this member was accepted: set its session's deadline anew if that counts as a heartbeat.
+        """A commit by this member was accepted: set its session's deadline again if that counts as a heartbeat.
 
-        It does in a classic group that is Stable or PreparingRebalance, and in no consumer group. *member_id* is
-        nobody's when a simple consumer commits to an empty group.
+        It does in a classic group that is Stable or PreparingRebalance, and in no consumer group. *member_id* may
+        belong to no member, when a simple consumer commits to an empty group.
         """
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """May this member fetch offsets? Whoever names neither a member nor an epoch may."""
+        """May this member fetch offsets? A caller that names neither a member nor an epoch may."""
 
     def check_offset_delete(self) -> None:
-        """May offsets of topics that it is not subscribed to be deleted?"""
+        """May offsets be deleted, of topics that it is not subscribed to?"""
 
     def check_delete(self) -> None:
         """May the whole group be deleted?"""
@@ -69,19 +71,19 @@ class Group(Protocol):
     def is_subscribed_to(self, topic: str) -> bool: ...
 
     def offset_expires_from(self, commit_timestamp: int, topic: str) -> int | None:
-        """The wall time from which an offset's retention counts; None while it does not.
+        """The wall time from which an offset's retention counts; None as long as it does not.
 
-        Offsets of topics that the group is subscribed to are kept anyway, and are not asked about.
+        Offsets of topics that the group is subscribed to are kept anyway, and this is not asked about them.
         """
 
     def tombstones(self) -> list[StateRecord]:
-        """What to write to delete the group itself; its offsets have tombstones of their own."""
+        """The records that delete the group itself; its offsets have tombstones of their own."""
 
     def check(self) -> None: ...
 
 
 class Decided(NamedTuple):
-    """A group as it will be when records that were decided on in this turn of the loop are written."""
+    """A group as it will be when the records that were decided on in this turn of the loop are written."""
 
     group: Group
     records: list[StateRecord]

@@ -1,8 +1,8 @@
 """The state machine of the groups of one partition of ``__consumer_offsets``.
 
-Its handlers live beside it, one package for each concern, as functions of (state, request, caller, now) that return an
-``Outcome``. Two tables tie them together: ``_APPLY`` says how each kind of record changes the state, ``_EXPIRED`` what
-happens when a deadline comes.
+Its handlers are in modules beside it, one package for each concern, as functions of (state, request, caller, now) that
+return an ``Outcome``. Two tables tie them together: ``_APPLY`` says how each kind of record changes the state,
+``_EXPIRED`` what happens when a deadline passes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ class GroupMachine:
         self.state.ahead = {}
 
     def loaded(self, now: Instant, /) -> Outcome:
-        """Every group found sets its own deadlines; the outcome may repair what an older broker left half done."""
+        """Every loaded group sets its own deadlines; the outcome may repair what an older broker left half done."""
         outcome = Outcome()
         for part in (offsets, classic, consumer):
             outcome.records += part.loaded(self.state, now).records
@@ -56,7 +56,7 @@ class GroupMachine:
         return classic.unloaded(self.state)
 
     def topics_changed(self, names: Sequence[TopicName], now: Instant) -> Iterator[Outcome]:
-        """Topics were created, changed or deleted; each outcome must be seen to before the next is asked for."""
+        """Topics were created, changed or deleted; each outcome must be carried out before the next is asked for."""
         yield consumer.topics_changed(self.state, names, now)
         yield offsets.topics_deleted(self.state, names, now)
 

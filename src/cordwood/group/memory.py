@@ -1,10 +1,11 @@
-"""What all groups of a broker may take in memory together (``cordwood.max.groups.bytes``).
+"""How much memory all groups of a broker may take together (``cordwood.max.groups.bytes``).
 
-Kafka has no such limit. Members choose their names, what they say and how long they may be silent, so whoever can join
-a group could otherwise take all there is. Beyond the limit new groups and members are refused; the others go on.
+Kafka has no such limit. Members choose their names, their metadata and how long they may be silent, so anybody who can
+join a group could otherwise use up all memory. Beyond the limit, new groups and members are refused; the others
+continue.
 
-Groups are weighed seldom: what is let in is added up, never what goes, and only when that reaches the limit are all of
-them weighed again. Nothing can be forgotten that way, whichever way a group comes or goes.
+Groups are rarely weighed: what is admitted is added up, but what is removed is not subtracted, and only when the sum
+reaches the limit are all groups weighed again. So nothing can be missed, whichever way a group comes or goes.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +17,7 @@ from cordwood.group.groups import Group
 from cordwood.ports import Instant
 
 GROUP_BYTES: Final = 1500
-"""What a group takes, about, without its members."""
+"""Roughly what a group takes, without its members."""
 
 WEIGHED_EVERY_MS: Final = 1000
 OFFSETS_ADDED_EVERY_MS: Final = 100
@@ -42,7 +43,7 @@ class GroupMemory:
         self._offsets_added_ms: int | None = None
 
     def admit(self, added_bytes: int, now: Instant) -> None:
-        """Let in a member or a group of this size. Raises ``Refused`` if there is no room."""
+        """Admit a member or a group of this size. Raises ``Refused`` if there is no room."""
         if self._has_much_room(added_bytes, now):
             self._groups_bytes += added_bytes
             return
@@ -58,8 +59,8 @@ class GroupMemory:
         self._groups_bytes += added_bytes
 
     def _has_much_room(self, added_bytes: int, now: Instant) -> bool:
-        """To add up the offsets of all shards takes as long as all the rest of a request. As long as there is more room
-        than commits can fill until then, it is enough to do so now and then."""
+        """Adding up the offsets of all shards takes as long as all the rest of a request. As long as there is more room
+        than commits can fill until the next time, it is enough to do so now and then."""
         if self._offsets_added_ms is None or now.mono_ms >= self._offsets_added_ms + OFFSETS_ADDED_EVERY_MS:
             self._offsets_added_ms = now.mono_ms
             self._offsets_bytes = sum(shard.offsets.weight_bytes for shard in self._shards())

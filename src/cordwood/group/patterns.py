@@ -35,7 +35,7 @@ MATCHING_BYTES_MAX = 8 * 1024 * 1024
 
 
 class _Compiled(Protocol):
-    """What is used here of the package's own type."""
+    """The part of the package's own type that is used here."""
 
     def fullmatch(self, text: bytes, /) -> object | None: ...
 
@@ -50,7 +50,7 @@ class Pattern:
         self._compiled = compiled
 
     def matches(self, name: str) -> bool:
-        """Is the whole name what the pattern describes?"""
+        """Does the pattern match the whole name?"""
         # Given bytes, RE2 does not translate positions back.
         return self._compiled.fullmatch(name.encode()) is not None
 
@@ -65,7 +65,7 @@ def compile_pattern(text: str) -> Pattern:
         raise _refused(text, f"it is longer than {TEXT_LENGTH_MAX} characters")
     try:
         source = text.encode()
-        # Both limits are one option in RE2, so a small one is tried before the large one is given.
+        # Both limits are one option in RE2, so compile with a small one before the large one is given.
         _compile(source, PROGRAM_BYTES_MAX)
         return Pattern(text, _compile(source, MATCHING_BYTES_MAX))
     except UnicodeEncodeError:
@@ -80,13 +80,13 @@ def _compile(source: bytes, memory_bytes_max: int) -> _Compiled:
     options.log_errors = False
     options.never_capture = True
     compiled: _Compiled = re2.compile(source, options)
-    # The package remembers the last patterns that it compiled. Nobody's shall outlive its use here.
+    # The package caches the last patterns that it compiled. They must not outlive their use here.
     re2.purge()
     return compiled
 
 
 def _reason(error: Exception) -> str:
-    """What RE2 has to say, which it says in bytes that quote the pattern."""
+    """RE2's error message, which it gives in bytes that quote the pattern."""
     (reason,) = error.args
     return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
 

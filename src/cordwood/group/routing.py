@@ -1,7 +1,7 @@
-"""Requests of the classic protocol, to whichever kind of group they are for.
+"""Requests of the classic protocol, for whichever kind of group they are meant.
 
-A group of the consumer protocol may have members that still speak the classic one (KIP-848's online move). If it has no
-members at all, whoever joins next decides what the group is.
+A group of the consumer protocol may have members that still speak the classic one (KIP-848's online migration). If it
+has no members at all, the next one that joins decides what the group is.
 """
 
 from cordwood.coordinator.outcome import Caller, Outcome
@@ -25,7 +25,7 @@ def join(state: GroupState, request: JoinGroupRequest, caller: Caller, now: Inst
     if not group.is_empty:
         return consumer.classic_join(state, request, caller, now)
     outcome = classic.join(state, request, caller, now)
-    if state.groups[group.id] is not group:  # else the join was refused
+    if state.groups[group.id] is not group:  # otherwise the join was refused
         outcome.records[:0] = group.tombstones()
     return outcome
 

@@ -1,7 +1,7 @@
-"""The groups of one partition of ``__consumer_offsets``, and what their handlers are given to decide with.
+"""The groups of one partition of ``__consumer_offsets``, and what their handlers need to decide.
 
-The durable part (groups as far as they are stored, committed offsets) is changed by ``GroupMachine.apply`` alone. What
-a classic group does between two generations (who has joined, who waits for an answer) is not stored, here as in Kafka:
+Only ``GroupMachine.apply`` changes the durable part (groups as far as they are stored, committed offsets). What a
+classic group does between two generations (who has joined, who waits for an answer) is not stored, here as in Kafka:
 its handlers change it, and a reload forgets it.
 """
 
@@ -31,21 +31,23 @@ class GroupState:
         logger: Logger,
         memory: GroupMemory | None = None,
     ) -> None:
-        """*memory* is that of all shards; without it, these are all groups."""
+        """*memory* is shared by all shards; without it, these are all the groups there are."""
         self.groups: dict[str, Group] = {}
         self.ahead: dict[str, Decided] = {}
-        """Groups of which more is decided than written: for handlers that gather, and nobody else."""
+        """Groups for which more has been decided than written: for handlers that gather, and nobody else."""
         self.offsets = CommittedOffsets()
         self.deadlines: Deadlines[object] = Deadlines()
         self.groups_to_expire: list[str] = []
-        """Those that the round of ``offsets.expiry`` which goes on has still to look at, the last one first."""
+        """Those that the current round of ``offsets.expiry`` has still to look at, in reverse order."""
         self.image = image
         self.logger = logger
         self.memory = memory or GroupMemory(lambda: self.config.max_groups_bytes, lambda: [self])
         self._config = config
         self._entropy = entropy
         self._common_settings = config(), GroupConfig.merge({}, config())
-        """Those of all groups without settings of their own, and the broker's that they were made from."""
+        """The settings of all groups that have none of their own, and the broker's settings that they were made
+        from.
+        """
 
     @property
     def config(self) -> BrokerConfig:
@@ -54,7 +56,7 @@ class GroupState:
 
     @property
     def batch_bytes_max(self) -> int:
-        """The largest batch that the groups' topic takes."""
+        """The largest batch that the offsets topic accepts."""
         topic = self.image.topics.get(TopicName(OFFSETS_TOPIC))
         own = topic.config.get("max.message.bytes") if topic is not None else None
         return int(own) if own is not None else self.config.topic_defaults.max_message_bytes

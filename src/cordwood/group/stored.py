@@ -1,9 +1,9 @@
 """What the internal topic ``__consumer_offsets`` holds: Kafka's keys and values, so that its tools can read them.
 
-A key begins with two bytes that tell its kind, a value with two bytes that tell its version. Here are all kinds but
-one: most records are committed offsets, which have a shorter road (``stored_offsets``).
+A key begins with two bytes that tell its kind, a value with two bytes that tell its version. All kinds are here but
+one: most records are committed offsets, which take a shorter path (``stored_offsets``).
 
-A key of kind 4, which Kafka before 4.1 wrote, is not known here, nor are those of share and streams groups.
+Keys of kind 4, which Kafka wrote before 4.1, are not known here, nor are those of share and streams groups.
 """
 
 from collections.abc import Callable, Mapping
@@ -66,7 +66,7 @@ class ConsumerGroupMetadataKey:
 
 @message(versions="0", flexible="0+")
 class ConsumerGroupMetadataValue:
-    """The epoch of a group of the consumer protocol, and of which topics' metadata it is."""
+    """The epoch of a group of the consumer protocol, and a hash of the topics' metadata it is based on."""
 
     epoch: i32 = 0
     metadata_hash: i64 = v("0+", tag=0)
@@ -94,7 +94,7 @@ class ClassicMemberMetadata:
 
 @message(versions="0", flexible="0+")
 class ConsumerGroupMemberMetadataValue:
-    """A member as it described itself."""
+    """A member as it has described itself."""
 
     instance_id: str | None = None
     rack_id: str | None = None
@@ -114,7 +114,7 @@ class ConsumerGroupTargetAssignmentMetadataKey:
 
 @message(versions="0", flexible="0+")
 class ConsumerGroupTargetAssignmentMetadataValue:
-    """Of which group epoch the target assignment is."""
+    """The group epoch of the target assignment."""
 
     assignment_epoch: i32 = 0
     assignment_timestamp: i64 = v("0+", tag=0)
@@ -134,7 +134,7 @@ class TargetTopicPartitions:
 
 @message(versions="0", flexible="0+")
 class ConsumerGroupTargetAssignmentMemberValue:
-    """What a member shall have."""
+    """What a member should have."""
 
     topic_partitions: list[TargetTopicPartitions] = v()
 
@@ -180,7 +180,7 @@ class ConsumerGroupRegularExpressionValue:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of record: its number, its classes, the version in which values are written and those that are read."""
+    """One kind of record: its number, its classes, the version in which values are written, and those that are read."""
 
     number: int
     key: type
@@ -216,7 +216,9 @@ def encode_record(record: StateRecord) -> tuple[bytes, bytes | None]:
 
 @cache
 def _encoders(key: type) -> tuple[bytes, _Encoder, bytes, _Encoder]:
-    """The beginning and the encoder of keys and values of a kind. None of them has records in it: each is one chunk."""
+    """The beginning and the encoder of keys and of values of a kind. None of them contains record batches: each is one
+    chunk.
+    """
     kind = _BY_KEY[key]
     return (
         _NUMBER.pack(kind.number),
@@ -230,7 +232,7 @@ def decode_record(key: bytes, value: bytes | None) -> StateRecord | None:
     """The change that a record stands for; None for a kind that is not known here.
 
     Raises:
-        CorruptData: the bytes are not what they should be.
+        CorruptData: the bytes cannot be decoded.
     """
     if len(key) < _NUMBER.size:
         raise CorruptData("a key of the offsets' topic is too short")

@@ -1,8 +1,9 @@
-"""Committed offsets as records of ``__consumer_offsets``: by hand, since a start may have to read millions of them.
+"""Committed offsets as records of ``__consumer_offsets``: coded by hand, since a start may have to read millions of
+them.
 
-A key is of kind 1 (0 in very old logs). A value has one of five versions: 4 is written, and 1 where the client chose
-when the offset expires, which later versions cannot say. Values in any other shape than the two that Kafka 4 writes
-take the long way through ``wire``.
+A key is of kind 1 (0 in very old logs). A value has one of five versions: 4 is written, or 1 if the client chose when
+the offset expires, which later versions cannot express. Values in any other form than the two that Kafka 4 writes take
+the long way through ``wire``.
 """
 
 from functools import lru_cache
@@ -23,7 +24,7 @@ REMEMBERED_NAME_MAX = 256
 
 
 class OffsetCommitKey(NamedTuple):
-    """Which offset: of a group, in a partition of a topic. A record's value is a ``CommittedOffset``."""
+    """Which offset: of a group, in a partition of a topic. The record's value is a ``CommittedOffset``."""
 
     group: str
     topic: str
@@ -53,7 +54,9 @@ _STRING_BYTES_MAX = 0x7FFF
 
 
 def encode_offset_key(key: OffsetCommitKey) -> bytes:
-    """Whoever commits does so again and again: keys are remembered, but for long ones, which would take memory."""
+    """A client that commits does so again and again: keys are cached, except long ones, which would take much
+    memory.
+    """
     return (_remembered_key if len(key.group) <= REMEMBERED_NAME_MAX else _encode_key)(key)
 
 
@@ -70,7 +73,7 @@ _remembered_key = lru_cache(REMEMBERED_KEYS)(_encode_key)
 
 
 def decode_offset_key(key: bytes) -> OffsetCommitKey:
-    """Raises ``CorruptData`` for any other bytes than such a key."""
+    """Raises ``CorruptData`` if the bytes are not such a key."""
     try:
         group_end = 4 + (key[2] << 8 | key[3])
         topic_at = group_end + 2
@@ -96,7 +99,7 @@ def encode_offset(committed: CommittedOffset) -> bytes:
 
 
 def decode_offset(value: bytes) -> CommittedOffset:
-    """Raises ``CorruptData`` or ``ProtocolError`` for any other bytes than such a value."""
+    """Raises ``CorruptData`` or ``ProtocolError`` if the bytes are not such a value."""
     try:
         version, offset, leader_epoch, length = _VERSION_4.unpack_from(value)
         if version != 4 or not 0 < length < 128:
@@ -121,7 +124,9 @@ def decode_offset(value: bytes) -> CommittedOffset:
 
 @lru_cache(1024)
 def _topic_id(id_bytes: bytes) -> UUID:
-    """One object for the offsets of all partitions and groups: ids are larger than all the rest of an offset."""
+    """One object for the offsets of all partitions and groups: an id takes more memory than all the rest of an
+    offset.
+    """
     return UUID(bytes=id_bytes)
 
 

@@ -1,4 +1,4 @@
-"""The shapes of the two tables that each part of the group machine contributes to."""
+"""The types of the two tables to which each part of the group machine contributes."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from cordwood.group.state import GroupState
 from cordwood.ports import Instant
 
 Apply = Mapping[type, Callable[[GroupState, Any, Any], None]]
-"""By the type of a record's key: how key and value (None: no more) change the state."""
+"""By the type of a record's key: how key and value (None: deleted) change the state."""
 
 Expired = Mapping[type, Callable[[GroupState, Any, Instant], Outcome]]
-"""By the type of a deadline's key (see ``timers``): what happens when it comes."""
+"""By the type of a deadline's key (see ``timers``): what happens when it passes."""

@@ -1,7 +1,7 @@
-"""What can become due in a group. Each is a key of ``Deadlines``; the machine's table says what then happens.
+"""What can become due in a group. Each is a key of ``Deadlines``; the machine's table says what happens then.
 
-They are tuples, since a heartbeat should cost little. Two tuples are equal whatever their classes, so each tells its
-kind in a last field, which nobody sets.
+They are tuples, since a heartbeat should cost little. Two tuples are equal whatever their classes, so each has its kind
+in a last field, which is never set.
 """
 
 from typing import NamedTuple
@@ -39,14 +39,14 @@ class JoinPhase(NamedTuple):
 
 
 class SyncPhase(NamedTuple):
-    """A classic group's members had time enough to ask for their assignments."""
+    """The members of a classic group have had enough time to ask for their assignments."""
 
     group_id: str
     kind: str = "SyncPhase"
 
 
 class RebalanceTimeout(NamedTuple):
-    """A member of a consumer group had time enough to give up partitions."""
+    """A member of a consumer group has had enough time to give up partitions."""
 
     group_id: str
     member_id: str
@@ -54,7 +54,7 @@ class RebalanceTimeout(NamedTuple):
 
 
 class ClassicJoin(NamedTuple):
-    """A classic member of a consumer group had time enough to join again."""
+    """A classic member of a consumer group has had enough time to rejoin."""
 
     group_id: str
     member_id: str
@@ -62,7 +62,7 @@ class ClassicJoin(NamedTuple):
 
 
 class ClassicSync(NamedTuple):
-    """A classic member of a consumer group had time enough to ask for its assignment after it joined."""
+    """A classic member of a consumer group has had enough time to ask for its assignment after it joined."""
 
     group_id: str
     member_id: str
@@ -70,19 +70,19 @@ class ClassicSync(NamedTuple):
 
 
 class OffsetsExpiry(NamedTuple):
-    """It is time to look for offsets that nobody needs any more."""
+    """It is time to look for offsets that are no longer needed."""
 
     kind: str = "OffsetsExpiry"
 
 
 class OffsetsExpiryGoesOn(NamedTuple):
-    """A round through all groups, in search of such offsets, has not ended."""
+    """A round through all groups, in search of such offsets, has not ended yet."""
 
     kind: str = "OffsetsExpiryGoesOn"
 
 
 class DeletedTopic(NamedTuple):
-    """Offsets of a topic that is gone are still there."""
+    """There are still offsets of a topic that is gone."""
 
     name: str
     kind: str = "DeletedTopic"

@@ -6,5 +6,5 @@ from .uniform import UniformAssignor
 
 __all__ = ["ASSIGNORS", "Assignment", "Assignor", "GroupSpec", "MemberSpec", "RangeAssignor", "UniformAssignor"]
 
-# Nobody changes it. The first one is what a group gets that did not ask.
+# Read-only. The first one is the default, for groups that did not ask for one.
 ASSIGNORS: dict[str, Assignor] = {assignor.name: assignor for assignor in (UniformAssignor(), RangeAssignor())}

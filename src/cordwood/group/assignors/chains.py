@@ -1,21 +1,21 @@
-"""Chains of gifts, where none alone would help: A gives to B, B gives something else to C.
+"""Chains of moves, where no single move would help: A gives to B, B gives something else to C.
 
 An assignment is as balanced as its subscriptions allow when no chain leads from a member to one that has at least two
-partitions fewer. (This is the theory of optimal semi-matchings: alternating paths that reduce the cost.) So the chain
-is looked for from the most loaded member, breadth first, because every link is a partition that moves.
+partitions fewer. (This is the theory of optimal semi-matchings: alternating paths that reduce the cost.) So chains are
+looked for from the most loaded member, breadth first, because every link is a partition that moves.
 
-When no chain from a member helps, it is settled, and with it everybody that it can reach: they all have about as much
-as it has, chains that come to them from others stay among them, and whoever is less loaded can gain nothing there.
-Settled members are never looked at again, so all the searches that fail cost no more together than reading the
-subscriptions once. Those that succeed have a limit, which only a group made for the purpose comes near to: past it,
-loads are as equal as single gifts can make them.
+When no chain from a member helps, it is settled, and so is every member that it can reach: they all have about as many
+partitions as it has, chains that reach them from others stay among them, and less loaded members can gain nothing
+there. Settled members are never looked at again, so all failed searches together cost no more than reading the
+subscriptions once. Successful searches have a limit, which only a group made for the purpose comes near: past it, loads
+are as equal as single moves can make them.
 """
 
 from heapq import heapify, heappop, heappush
 
 from .loads import Loads
 
-# A link: who gives, and of which topic.
+# A link: which member gives a partition, and of which topic.
 _Link = tuple[int, int]
 
 
@@ -24,7 +24,7 @@ REACHED_MAX = 1_000_000
 
 
 def level_chains(loads: Loads, reached_max: int = REACHED_MAX) -> None:
-    """Follow chains until none makes loads more equal."""
+    """Follow chains until none makes the loads more equal."""
     settled = [False] * len(loads.total)
     givers = [(-total, member) for member, total in enumerate(loads.total)]
     heapify(givers)
@@ -45,7 +45,7 @@ def level_chains(loads: Loads, reached_max: int = REACHED_MAX) -> None:
 
 
 def _search(loads: Loads, start: int, links: dict[int, _Link | None], settled: list[bool]) -> int | None:
-    """The nearest member that has at least two partitions fewer; ``links`` gets how everybody on the way is reached."""
+    """The nearest member with at least two partitions fewer; ``links`` gets how each member on the way is reached."""
     total, subscribers = loads.total, loads.subscribers
     enough = total[start] - 2
     queue, seen = [start], set[int]()
@@ -62,7 +62,7 @@ def _search(loads: Loads, start: int, links: dict[int, _Link | None], settled: l
 
 
 def _follow(loads: Loads, taker: int, links: dict[int, _Link | None]) -> None:
-    """Along the chain, each gives one partition to the next."""
+    """Along the chain, each member gives one partition to the next."""
     while link := links[taker]:
         giver, topic = link
         loads.move(topic, giver=giver, taker=taker)

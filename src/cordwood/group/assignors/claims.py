@@ -1,4 +1,4 @@
-"""What members have and may keep, as far as subscriptions and partition counts go, and what is left for others."""
+"""What members have and may keep, according to subscriptions and partition counts, and what is left for others."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -19,8 +19,8 @@ class Claims(NamedTuple):
 def claim(spec: GroupSpec, subscribed: Mapping[str, frozenset[UUID]]) -> Claims:
     """Let every member claim what it was assigned, in the order given.
 
-    Partitions that do not exist, and topics that the member does not subscribe to, are not claimed. A partition that
-    two members were assigned, which should not happen, is the first one's.
+    Partitions that do not exist, and topics that the member does not subscribe to, are not claimed. If two members were
+    assigned the same partition, which should not happen, it goes to the first.
     """
     topics = frozenset[UUID]().union(*set(subscribed.values()))
     free = {topic: set(range(spec.partitions[topic])) for topic in in_order(topics)}

@@ -1,8 +1,9 @@
 """Sharing among members that all subscribe to the same topics: loads differ by at most one, with the fewest moves.
 
-Everybody's share is the quotient, and the remainder goes to as many members, one each. No assignment keeps more than
-this one: a member keeps all it has up to its share, and those that have more than the quotient come first for the
-remainder. What is free is dealt in order of topic and partition, so that a new group reads in runs.
+Each member's share is the quotient, and the remainder is given out one partition per member. No assignment moves fewer
+partitions than this one: a member keeps all it has up to its share, and those that have more than the quotient come
+first for the remainder. Free partitions are dealt in order of topic and partition, so that in a new group, members get
+runs of them.
 """
 
 from collections.abc import Mapping
@@ -31,7 +32,7 @@ def share_equally(spec: GroupSpec, subscribed: Mapping[str, frozenset[UUID]]) ->
 
 
 def _shares(loads: Mapping[str, int], partitions: int) -> dict[str, int]:
-    """How many partitions each member shall have."""
+    """How many partitions each member should have."""
     share, remainder = divmod(partitions, len(loads))
     # False sorts before True, and sorting is stable.
     first = sorted(loads, key=lambda member_id: loads[member_id] <= share)[:remainder]
@@ -60,12 +61,12 @@ class _Deck:
     __slots__ = ("_position", "_runs")
 
     def __init__(self, free: dict[UUID, set[int]]) -> None:
-        # The next run is the last one, and lists are cut from _position on: nothing is shifted.
+        # The next run is at the end, and slices are taken from _position on: nothing is ever shifted.
         self._runs = [(topic, sorted(free[topic])) for topic in reversed(in_order(free)) if free[topic]]
         self._position = 0
 
     def deal(self, mine: Owned, missing: int) -> None:
-        """Give the member as many as it misses."""
+        """Give the member as many partitions as it lacks."""
         while missing:
             topic, partitions = self._runs[-1]
             dealt = partitions[self._position : self._position + missing]

@@ -19,7 +19,7 @@ class Loads:
         return self.counts[member].get(topic, 0)
 
     def add(self, member: int, topic: int, count: int) -> None:
-        """Give the member so many more of the topic, or take them if negative."""
+        """Give the member *count* more partitions of the topic, or take some away if negative."""
         counts = self.counts[member]
         counts[topic] = counts.get(topic, 0) + count
         assert counts[topic] >= 0, "nobody gives what it has not"
@@ -28,7 +28,7 @@ class Loads:
         self.total[member] += count
 
     def move(self, topic: int, *, giver: int, taker: int) -> None:
-        """One partition of the topic changes hands."""
+        """One partition of the topic moves from one member to another."""
         self.add(giver, topic, -1)
         self.add(taker, topic, 1)
 

@@ -1,8 +1,8 @@
 """The range assignor: each topic is cut into one run of partitions for each of its subscribers.
 
-Members with the same subscriptions get the same runs of topics that have equally many partitions, which is what a
-join of two topics needs. It is the order of the members that keeps an assignment stable, not what they had: static
-members come first, by their instance id, so that one that returns under a new member id finds its old partitions. The
+Members with the same subscriptions get the same runs of topics that have the same number of partitions, which is what a
+join of two topics needs. What keeps an assignment stable is the order of the members, not what they had before: static
+members come first, by instance id, so that one that returns under a new member id gets its old partitions again. The
 others follow by member id. When a topic has fewer partitions than subscribers, the last ones get nothing of it.
 """
 
@@ -43,7 +43,7 @@ def _members_in_order(spec: GroupSpec) -> list[str]:
 
 
 def _subscribers(members: list[str], subscribed: dict[str, frozenset[UUID]]) -> dict[UUID, list[str]]:
-    """The members of each topic, in the given order."""
+    """The subscribers of each topic, in the given order."""
     if len(set(subscribed.values())) == 1:
         return dict.fromkeys(subscribed[members[0]], members)
     subscribers: dict[UUID, list[str]] = {}
@@ -54,7 +54,7 @@ def _subscribers(members: list[str], subscribed: dict[str, frozenset[UUID]]) -> 
 
 
 def _runs(*, partitions: int, members: int) -> list[frozenset[int]]:
-    """Runs that differ in length by at most one, the longer ones first; none that is empty."""
+    """Runs that differ in length by at most one, the longer ones first; no run is empty."""
     length, longer = divmod(partitions, members)
     ends = [(index + 1) * length + min(index + 1, longer) for index in range(min(members, partitions))]
     return [frozenset(range(start, end)) for start, end in zip([0, *ends], ends, strict=False)]

@@ -1,12 +1,12 @@
-"""What an assignor is given and what it answers.
+"""What an assignor is given, and what it returns.
 
-The answer is a function of the content of the question alone: no order of a dict or a set gets into it, neither into
-who reads what nor into the order of the answer's own dicts. What is true of every answer:
+The answer depends only on the content of the input: the order of a dict or a set affects neither who reads what nor the
+order of the answer's own dicts. Every answer has these properties:
 
 - every member has an entry, and a topic is in it only with at least one partition;
 - every partition of a topic that has a subscriber belongs to exactly one member, and that member subscribes to the
   topic;
-- asked again with its own answer as what the members have, an assignor answers the same.
+- if an assignor is given its own answer as what the members have, it returns the same answer.
 """
 
 from collections.abc import Collection, Mapping
@@ -33,7 +33,7 @@ class GroupSpec(NamedTuple):
 
 
 class Assignor(Protocol):
-    """A way to share out partitions. It keeps nothing from one call to the next."""
+    """A way to share out partitions. It keeps no state between calls."""
 
     name: str
 
@@ -42,13 +42,13 @@ class Assignor(Protocol):
 
 
 def in_order(topics: Collection[UUID]) -> list[UUID]:
-    """Topics in the order in which everything here goes through them."""
-    # A key, because comparing two UUIDs is a call of Python code.
+    """Topics in the order in which all code here goes through them."""
+    # With a key, because comparing two UUIDs calls Python code.
     return sorted(topics, key=attrgetter("int"))
 
 
 def subscriptions(spec: GroupSpec) -> dict[str, frozenset[UUID]]:
-    """What each member subscribes to among the topics that exist; members in order of id."""
+    """The existing topics that each member subscribes to; members in order of id."""
     existing: dict[frozenset[UUID], frozenset[UUID]] = {}
     result: dict[str, frozenset[UUID]] = {}
     for member_id in sorted(spec.members):

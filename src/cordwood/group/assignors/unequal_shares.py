@@ -2,14 +2,14 @@
 
 Three steps, all of them on *counts* (how many partitions of a topic a member has), never on single partitions:
 
-1. Free partitions go to the least loaded subscriber, topics first that have most partitions for each subscriber:
-   there the choice is smallest.
+1. Free partitions go to the least loaded subscriber; topics with the most partitions for each subscriber come first,
+   because there the choice is smallest.
 2. In each topic, the most loaded member that has some of it gives to the least loaded subscriber while that helps. The
-   next step would find these gifts too, but takes four times as long when half of the members are new.
-3. What is left are chains: A cannot give to C, but A can give to B, and B something else to C (``chains``).
+   next step would find these moves too, but takes four times as long when half of the members are new.
+3. What remains are chains: A cannot give to C, but A can give to B, and B something else to C (``chains``).
 
-Then partitions are picked to fit the counts. A member keeps as many of the partitions that it had as its count
-allows, so giving and getting back on the way costs nothing. A group that is balanced already does not change.
+Then partitions are picked to fit the counts. A member keeps as many of its partitions as its count allows, so giving
+one away and getting it back on the way costs nothing. A group that is already balanced does not change.
 """
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ def _loads(claims: Claims, members: list[str], topics: list[UUID], subscribed: M
 
 
 def _tightest_first(loads: Loads, counts: list[int]) -> list[int]:
-    """Topics by partitions for each subscriber, the most first; those with fewer subscribers before the others."""
+    """Topics by partitions per subscriber, the most first; at equal ratios, those with fewer subscribers first."""
 
     def rank(topic: int) -> tuple[float, int, int]:
         subscribers = len(loads.subscribers[topic])
@@ -62,7 +62,7 @@ def _tightest_first(loads: Loads, counts: list[int]) -> list[int]:
 
 
 def _hand_out(loads: Loads, topic: int, count: int) -> None:
-    """Free partitions, each to whoever has least at that moment."""
+    """Hand out free partitions, each to the subscriber that has the least at that moment."""
     if not count:
         return
     takers = [(loads.total[member], member) for member in loads.subscribers[topic]]
@@ -76,8 +76,8 @@ def _hand_out(loads: Loads, topic: int, count: int) -> None:
 def _level(loads: Loads, topic: int) -> None:
     """Move partitions of one topic from the most to the least loaded, as long as that makes loads more equal.
 
-    A member can be in both heaps, and only the entry by which it was last chosen is up to date. That does no harm:
-    who gave stays within one of the top, who took within one of the bottom, so the other entry matters only when all
+    A member can be in both heaps, and only the entry by which it was last chosen is up to date. That does no harm: a
+    giver stays within one of the top, a taker within one of the bottom, so the other entry only matters when everything
     is level.
     """
     total = loads.total
@@ -89,7 +89,7 @@ def _level(loads: Loads, topic: int) -> None:
         (_, giver), (_, taker) = givers[0], takers[0]
         loads.move(topic, giver=giver, taker=taker)
         heapreplace(takers, (total[taker], taker))
-        # One that has nothing of this topic left sinks below everybody.
+        # A member that has nothing of this topic left sinks below all others.
         heapreplace(givers, (-total[giver] if loads.has(giver, topic) else 1, giver))
 
 

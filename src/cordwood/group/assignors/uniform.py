@@ -1,8 +1,8 @@
-"""The uniform assignor: members have equally many partitions, whichever topics they are of, and keep what they have.
+"""The uniform assignor: all members get the same number of partitions, of whatever topics, and keep what they have.
 
-Balance comes first, then stickiness. Where all members subscribe to the same topics a share is a division
+Balance comes first, then stickiness. Where all members subscribe to the same topics, a division gives the shares
 (``equal_shares``); where they do not, shares are found by moving partitions until no move helps (``unequal_shares``).
-Members that subscribe to nothing that exists get nothing, and do not make a group of equals one of unequals.
+Members that subscribe to no existing topic get nothing, and do not make an otherwise equal group unequal.
 """
 
 from .equal_shares import share_equally

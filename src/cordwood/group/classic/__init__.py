@@ -1,7 +1,7 @@
 """The classic group protocol: members join, one of them assigns, all are told (JoinGroup, SyncGroup, …).
 
-What is where: ``group`` and ``roster`` are the state, ``rebalance`` leads from one generation to the next, and each
-request has a module. A ``Turn`` is one event with what comes of it.
+``group`` and ``roster`` hold the state, ``rebalance`` leads from one generation to the next, and each request has a
+module. A ``Turn`` is one event with its outcome.
 """
 
 from cordwood.group.stored import GroupMetadataKey

@@ -1,8 +1,8 @@
-"""What all members of a generation are told alike: made once, as bytes, and told each with what is its own.
+"""The part of an answer that is the same for all members of a generation: it is encoded once, and completed for each.
 
 A group of hundreds answers hundreds of calls when a generation begins, and again when it is assigned. A member's own
-part (its id, its assignment) is the last field but for what is empty, so the answer is: the same beginning for all, the
-member's part, the same end for all.
+part (its id, its assignment) is the last field that is not empty, so an answer consists of the common beginning, the
+member's part, and the common end.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,9 @@ NO_STRING: Final = b"\xff\xff"
 
 
 class Answers:
-    """To JoinGroup and SyncGroup, in all versions, as long as neither generation nor leader nor protocol change."""
+    """The answers to JoinGroup and SyncGroup, in all versions, as long as generation, leader and protocol stay the
+    same.
+    """
 
     __slots__ = ("_join_heads", "_joined", "_sync_heads", "_synced")
 
@@ -37,14 +39,14 @@ class Answers:
         self._sync_heads: dict[int, bytes] = {}
 
     def joined(self, version: int, member_id: str) -> Encoded:
-        """To a member that does not lead."""
+        """The answer to a member that does not lead."""
         own = member_id.encode()
         is_compact = version >= JOIN_COMPACT_FROM
         length, end = (uvarint(len(own) + 1), b"\x01\0") if is_compact else (len(own).to_bytes(SHORT_BYTES), bytes(4))
         return Encoded(JoinGroupResponse, version, b"".join((self._join_head(version), length, own, end)))
 
     def leads(self, version: int, member_id: str, members: Iterable[Member], protocol: str | None) -> Encoded:
-        """To the member that leads: it is told what all say about the protocol."""
+        """The answer to the leader, which is told what all members say about the protocol."""
         own = member_id.encode()
         is_compact = version >= JOIN_COMPACT_FROM
         if is_compact:
@@ -58,7 +60,7 @@ class Answers:
         return Encoded(JoinGroupResponse, version, b"".join(parts))
 
     def _join_head(self, version: int) -> bytes:
-        """All that comes before the member's id, which is empty here, as is what comes behind it."""
+        """Everything before the member's id, which is empty here, as is everything after it."""
         head = self._join_heads.get(version)
         if head is None:
             behind = len(b"\x01\x01\0") if version >= JOIN_COMPACT_FROM else SHORT_BYTES + LONG_BYTES

@@ -1,4 +1,6 @@
-"""How a group comes to be: put in its place at once, with a record; taken out again if that cannot be written."""
+"""How a group is created: it is put in its place at once, with a record, and removed again if that cannot be
+written.
+"""
 
 from collections.abc import Callable
 
@@ -14,7 +16,7 @@ from .turn import Turn
 
 
 def create(state: GroupState, group: ClassicGroup, now: Instant, begin: Callable[[Turn], None]) -> Outcome:
-    """A new group, and what *begin* does with it. It may take the place of an empty one of the other protocol."""
+    """Create a group, and call *begin* on it. It may replace an empty group of the other protocol."""
     earlier = state.groups.get(group.id)
     state.groups[group.id] = group
     group.state_timestamp = now.wall_ms
@@ -40,7 +42,7 @@ def _undo(turn: Turn, record: StateRecord, earlier: Group | None, refusal: Refus
 
 
 def write_failure(refusal: Refused) -> Refused:
-    """Why a group could not be written, in the words that members understand."""
+    """Why a group could not be written, as an error that members understand."""
     if refusal.error is Error.RECORD_LIST_TOO_LARGE:
         return Refused(Error.UNKNOWN_SERVER_ERROR, refusal.message)
     return refusal

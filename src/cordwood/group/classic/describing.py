@@ -10,7 +10,7 @@ from .states import State
 
 
 def describe(state: GroupState, group_id: str, api_version: int) -> DescribeGroupsResponseGroup:
-    """A group that is not there, or not a classic one, is dead; version 6 says which."""
+    """A group that does not exist, or is not a classic one, is described as dead; version 6 also gives the error."""
     group = state.groups.get(group_id)
     if not isinstance(group, ClassicGroup):
         return _absent(group_id, api_version, is_other=group is not None)

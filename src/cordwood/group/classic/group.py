@@ -1,12 +1,13 @@
 """A group of the classic protocol: what the log holds of it, and what it is doing now.
 
 ``stored`` is the newest record of the group, or None if it has none (a group that only commits offsets). The rest is
-the group as its members see it. While it rebalances that runs ahead of the record, and a restart forgets it: members
-then come again. Whoever changes a settled group *proposes* a record; applying it confirms what is in memory, and a
-record that comes from elsewhere (the log, while it is loaded) replaces it.
+the group as its members see it. During a rebalance this is ahead of the record, and a restart forgets it: members then
+join again. Code that changes a settled group *proposes* a record; applying that record confirms what is in memory, and
+a record from elsewhere (the log, while it is loaded) replaces it.
 
 Invariants (``check``): in Stable and Empty the group is what its record says; joins are parked only while it prepares a
-rebalance, syncs only while it completes one; an empty group has no members, and no other has none for long.
+rebalance, syncs only while it completes one; an empty group has no members, and a group in any other state is not
+without members for long.
 """
 
 from typing import Final
@@ -27,12 +28,12 @@ from .subscribed import CONSUMER_PROTOCOL_TYPE, NOTHING_KNOWN, Subscribed
 
 NO_TIMESTAMP: Final = -1
 PENDING_BYTES: Final = 500
-"""What an id takes that was given out, with its deadline."""
+"""The memory that an id takes which was given out, with its deadline."""
 
 GENERATION_MAX: Final = (1 << 31) - 1
 """After it comes 0."""
 
-# For what every commit asks: to look up a member of an enumeration takes five times as long.
+# Every commit compares with it, and looking up a member of an enumeration takes five times as long.
 _DEAD: Final = State.DEAD
 _EMPTY: Final = State.EMPTY
 _COMPLETING: Final = State.COMPLETING
@@ -41,7 +42,7 @@ _PREPARING: Final = State.PREPARING
 
 
 class ClassicGroup:
-    """New, it is empty and has no record: what a group is that commits offsets and has no members."""
+    """A new one is empty and has no record: so is a group that commits offsets and has no members."""
 
     __slots__ = (
         "_answers",
@@ -73,14 +74,14 @@ class ClassicGroup:
         self.protocol: str | None = None
         self.roster = Roster()
         self.pending: dict[str, None] = {}
-        """Ids that were given out and have not come back (KIP-394), oldest first."""
+        """Ids that were given out, but have not been used to join yet (KIP-394), oldest first."""
         self.pending_sync: dict[str, None] = {}
-        """Members of this generation who have not asked for their assignment."""
+        """Members of this generation that have not asked for their assignments."""
         self.is_initial = False
-        """The rebalance that goes on, or was last, began with an empty group."""
+        """The current rebalance, or the last one, began with an empty group."""
         self.delay: InitialDelay | None = None
         self.rests_until_ms = 0
-        """On the monotonic clock: no generation begins before, for the last one could not be written."""
+        """On the monotonic clock: no generation begins earlier, because the last one could not be written."""
         self._subscribed = NOTHING_KNOWN
         self._answers: tuple[tuple[object, ...], Answers] | None = None
 
@@ -106,7 +107,9 @@ class ClassicGroup:
     def of_members(
         cls, group_id: str, generation: int, members: list[Member], now: Instant, protocol_type: str
     ) -> "ClassicGroup":
-        """A stable group of members who know some protocol in common, such as a consumer group that moves back."""
+        """A stable group of members that know some protocol in common, such as a consumer group that is being
+        downgraded.
+        """
         assert members
         group = cls(group_id)
         group.state, group.state_timestamp = State.STABLE, now.wall_ms
@@ -118,7 +121,7 @@ class ClassicGroup:
         return group
 
     def propose(self) -> StateRecord:
-        """The group as it is, to be written."""
+        """A record of the group as it is now, to be written."""
         self.proposed = GroupMetadataValue(
             protocol_type=self.protocol_type,
             generation=self.generation,
@@ -130,7 +133,7 @@ class ClassicGroup:
         return StateRecord(GroupMetadataKey(group=self.id), self.proposed)
 
     def propose_new(self, now: Instant) -> StateRecord:
-        """That there is such a group, whatever its first member is doing already."""
+        """A record that the group exists, whatever its first member is already doing."""
         self.proposed = GroupMetadataValue(current_state_timestamp=now.wall_ms)
         return StateRecord(GroupMetadataKey(group=self.id), self.proposed)
 
@@ -139,7 +142,7 @@ class ClassicGroup:
         self.stored, self.proposed = self.proposed, None
 
     def withdraw(self, record: StateRecord) -> bool:
-        """A proposal has failed. False if it was written, and what failed came later: then there is nothing to undo."""
+        """A proposal has failed. False if it was written, and a later step failed: then there is nothing to undo."""
         if self.proposed is not record.value:
             return False
         self.proposed = None
@@ -158,7 +161,7 @@ class ClassicGroup:
             self.state_timestamp = now.wall_ms
 
     def begin_generation(self, now: Instant) -> None:
-        """All who should join have."""
+        """All members that should join have done so."""
         self.generation = (self.generation + 1) & GENERATION_MAX
         self.pending_sync.clear()
         if self.roster.members:
@@ -174,7 +177,7 @@ class ClassicGroup:
         self.look_at_subscriptions()
 
     def look_at_subscriptions(self) -> None:
-        """Remember what the members of this generation say that they want."""
+        """Remember which topics the members of this generation say they want."""
         protocol = self.protocol
         if not self.is_of_consumers or (protocol is None and self.roster.members):
             self._subscribed = NOTHING_KNOWN
@@ -202,7 +205,7 @@ class ClassicGroup:
         return self.roster.joining_count == len(self.roster) and not self.pending
 
     def supports(self, protocol_type: str, protocols: dict[str, bytes]) -> bool:
-        """Can a member that knows these be in the group? An empty group becomes what its first member is."""
+        """Can a member with these protocols join the group? An empty group takes the type of its first member."""
         if self.state is State.EMPTY:
             return bool(protocol_type and protocols)
         return protocol_type == self.protocol_type and self.roster.all_know_one_of(protocols)
@@ -231,7 +234,7 @@ class ClassicGroup:
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def check_member(self, member_id: str, instance_id: str | None) -> Member:
-        """The member of this id, if it is who it says it is."""
+        """The member with this id, if it is who it claims to be."""
         if instance_id is not None:
             known_id = self.roster.static_member_id(instance_id)
             if known_id is not None and known_id != member_id:
@@ -249,7 +252,7 @@ class ClassicGroup:
         if self.state is _DEAD:
             raise Refused(Error.COORDINATOR_NOT_AVAILABLE)
         if epoch < 0 and self.state is _EMPTY:
-            return  # an administrator, or a consumer that chooses its partitions itself
+            return  # an administrator, or a consumer that assigns itself partitions
         if epoch >= 0 or member_id or instance_id is not None:
             self.check_member(member_id, instance_id)
             if epoch != self.generation:
@@ -285,7 +288,7 @@ class ClassicGroup:
             raise Refused(Error.GROUP_ID_NOT_FOUND, f"Group {self.id} is in dead state.")
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Consumers whose subscriptions are not known may want everything."""
+        """Consumers whose subscriptions are not known may want any topic."""
         topics = self._subscribed.topics
         return topic in topics if topics is not None else self.is_of_consumers
 
@@ -322,7 +325,7 @@ class ClassicGroup:
         stored = self.stored or GroupMetadataValue()
         assert stored.generation <= self.generation
         if self.state is State.EMPTY and stored.generation < self.generation:
-            return  # the record of its emptiness could not be written; members of the earlier generation will be missed
+            return  # the record of its emptiness could not be written; members of the earlier generation will time out
         assert stored.generation == self.generation
         assert stored.protocol_type == self.protocol_type
         assert stored.protocol == self.protocol
@@ -332,7 +335,7 @@ class ClassicGroup:
 
 
 class InitialDelay:
-    """How long a group that was empty still waits for more members (KIP-134)."""
+    """How long a group that was empty waits for more members (KIP-134)."""
 
     __slots__ = ("delay_ms", "has_grown", "left_ms")
 

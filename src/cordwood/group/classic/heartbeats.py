@@ -1,4 +1,4 @@
-"""Heartbeat: a member says that it is alive, and hears whether it should join again. Silent members are dropped."""
+"""Heartbeat: a member says that it is alive, and is told whether it should rejoin. Silent members are dropped."""
 
 from cordwood.coordinator.outcome import Caller, Outcome, answer
 from cordwood.errors import Error, Refused
@@ -35,7 +35,7 @@ def _heartbeat(state: GroupState, request: HeartbeatRequest, now: Instant) -> Er
 
 
 def session_over(state: GroupState, key: ClassicSession, now: Instant) -> Outcome:
-    """A member has not been heard of. One that waits for us is excused: its phase has a deadline of its own."""
+    """A member has been silent. One that waits for our answer is excused: its phase has a deadline of its own."""
     group = state.groups.get(key.group_id)
     member = group.roster.members.get(key.member_id) if isinstance(group, ClassicGroup) else None
     if not isinstance(group, ClassicGroup) or member is None or member.waits:
@@ -50,7 +50,7 @@ def session_over(state: GroupState, key: ClassicSession, now: Instant) -> Outcom
 
 
 def pending_over(state: GroupState, key: PendingMember, now: Instant) -> Outcome:
-    """An id that was given out has not come back."""
+    """An id that was given out has not been used to join in time."""
     group = state.groups.get(key.group_id)
     if not isinstance(group, ClassicGroup) or key.member_id not in group.pending:
         return Outcome()

@@ -1,4 +1,4 @@
-"""A request to join, as the code around it wants it."""
+"""A request to join, in the form that the code here needs."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from cordwood.wire.messages import JoinGroupRequest
 
 @dataclass(slots=True)
 class Joiner:
-    """Who wants to join, and as what. A protocol that is named twice counts once, as it is named first."""
+    """Who wants to join, and how. If a protocol is named twice, the first entry counts."""
 
     caller: Caller
     member_id: str
@@ -30,7 +30,7 @@ class Joiner:
             instance_id=request.group_instance_id,
             protocol_type=request.protocol_type,
             protocols=protocols,
-            # Less than nothing is nothing. In a stored group, -1 means that it was not known.
+            # A negative timeout counts as 0. In a stored group, -1 means that it was not known.
             rebalance_timeout_ms=max(
                 request.rebalance_timeout_ms if caller.api_version else request.session_timeout_ms, 0
             ),

@@ -1,9 +1,10 @@
-"""JoinGroup: how members come into a group, and come again for each new generation.
+"""JoinGroup: how members join a group, and rejoin for each new generation.
 
-A new dynamic member is given an id and must come again with it (KIP-394, version 4 and later; before that it is in at
-once). A static member that comes without an id takes the place of the one who had its instance id (``returning``).
-Differences from Kafka are in how it forgets: a call that another one of the same member supersedes is answered, a
-refused join does not leave an empty group behind, and what can be kept of ids and metadata is bounded.
+A new dynamic member is given an id and must join again with it (KIP-394, version 4 and later; before that it is
+admitted at once). A static member that joins without an id takes the place of the one that had its instance id
+(``returning``). The differences from Kafka are in how state is dropped: a call that is superseded by another of the
+same member is answered, a refused join does not leave an empty group behind, and the ids and metadata that are kept are
+bounded.
 """
 
 from functools import partial
@@ -28,18 +29,19 @@ from .states import State
 from .turn import Turn, joined_answer, not_joined
 
 NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
-"""A new member's call is kept so long. It cannot say that it lives, and its client may have given up."""
+"""How long a new member's call is kept. It cannot send heartbeats yet, and its client may have given up."""
 
 NAME_BYTES_MAX: Final = 1000
-"""So much of a client's name goes into its member id, which strings of 32 kB must be able to hold."""
+"""How much of a client's name goes into its member id, which must fit where strings of 32 kB do."""
 
 PENDING_MAX: Final = 10_000
-"""Ids that were given out and may still come back. The oldest go first; their clients ask again."""
+"""Ids that were given out and may still be used to join. The oldest are dropped first; their clients ask again."""
 
 BATCHES_MAX: Final = 16
-"""So many times as much as one batch holds may the members of a group, and what they say, take: 16 MB by default.
+"""How many times the size of a batch the members of a group, with their metadata, may take: 16 MB by default.
 
-What one protocol says, and the assignments, must fit into a single batch anyway, or no generation can be written.
+The metadata for one protocol, and the assignments, must fit into a single batch anyway, or no generation can be
+written.
 """
 
 
@@ -64,7 +66,7 @@ def join(state: GroupState, request: JoinGroupRequest, caller: Caller, now: Inst
 
 
 def _growth_bytes(found: Group | None, group_id: str, joiner: Joiner) -> int:
-    """By how much more memory groups would take."""
+    """How much more memory the groups would take."""
     member = found.roster.members.get(joiner.member_id) if isinstance(found, ClassicGroup) else None
     known_bytes = member.weight_bytes if member is not None else 0
     group_bytes = GROUP_BYTES + 4 * len(group_id) if found is None else 0
@@ -106,7 +108,7 @@ def _join(turn: Turn, joiner: Joiner) -> None:
 
 
 def _has_room(turn: Turn, joiner: Joiner) -> bool:
-    """A group that has become too large (the setting may have changed) shrinks as its members join again."""
+    """A group that has become too large (the setting may have changed) shrinks as its members rejoin."""
     roster, size_max = turn.group.roster, turn.state.config.group_max_size
     member = roster.members.get(joiner.member_id)
     added_bytes = protocols_bytes(joiner.protocols) - (0 if member is None else protocols_bytes(member.protocols))
@@ -121,7 +123,7 @@ def _has_room(turn: Turn, joiner: Joiner) -> bool:
 
 
 def _expel(turn: Turn, member_id: str) -> None:
-    """There is no room for this member, which may have been in the group so far. The others need not wait for it."""
+    """There is no room for this member, which may have been in the group until now. The others need not wait for it."""
     turn.drop_pending(member_id)
     if turn.group.state is State.PREPARING and member_id in turn.group.roster.members:
         turn.drop(member_id)
@@ -145,7 +147,7 @@ def _join_anew(turn: Turn, joiner: Joiner) -> None:
 
 
 def _new_member_id(state: GroupState, joiner: Joiner) -> str:
-    """Unique, and begins with a name that people know."""
+    """A unique id that begins with a name that people recognise."""
     ending = f"-{state.new_uuid()}"
     name = joiner.caller.client_id if joiner.instance_id is None else joiner.instance_id
     return name.encode()[:NAME_BYTES_MAX].decode(errors="ignore") + ending
@@ -161,9 +163,9 @@ def _give_id(turn: Turn, joiner: Joiner, member_id: str) -> None:
 
 
 def _join_pending(turn: Turn, joiner: Joiner) -> None:
-    """Somebody comes back with the id that it was given."""
+    """A member joins with the id that it was given."""
     if joiner.instance_id is not None:
-        # Static members need no id beforehand. Kafka gives up with this code as well.
+        # Static members need no id beforehand. Kafka refuses with this error as well.
         turn.refuse_join(joiner.caller, Error.UNKNOWN_SERVER_ERROR)
         return
     turn.drop_pending(joiner.member_id)
@@ -205,12 +207,14 @@ def _join_again(turn: Turn, joiner: Joiner) -> None:
     if group.state is State.PREPARING or _wants_change(group, member, joiner):
         _rejoin(turn, member, joiner)
     else:
-        # It missed the answer to an earlier call, or has lost track: this is the generation that it is in.
+        # It missed the answer to an earlier call, or has lost track: tell it the generation that it is in.
         turn.reply(joiner.caller, joined_answer(group, member.id, joiner.caller.api_version))
 
 
 def _wants_change(group: ClassicGroup, member: Member, joiner: Joiner) -> bool:
-    """A leader that joins a stable group wants to assign anew, for reasons of its own (new partitions, say)."""
+    """A leader that rejoins a stable group wants to assign anew, for reasons of its own (new partitions, for
+    example).
+    """
     is_leader = member.id == group.roster.leader
     return (group.state is State.STABLE and is_leader) or not member.says(joiner.protocols)
 

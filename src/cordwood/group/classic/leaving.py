@@ -1,6 +1,6 @@
-"""LeaveGroup: members go, of themselves or, by their instance id, because an administrator says so.
+"""LeaveGroup: members leave on their own, or are removed by an administrator, by instance id.
 
-Version 3 and later name several members and have an answer for each; before, there is one of each.
+Version 3 and later name several members, with an answer for each; earlier versions have one of each.
 """
 
 from cordwood.coordinator.outcome import Caller, Outcome, answer

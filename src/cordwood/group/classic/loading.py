@@ -1,4 +1,4 @@
-"""What records make of groups, and what happens to groups when their shard begins and ends to serve."""
+"""How records become groups, and what happens to groups when their shard starts and stops serving."""
 
 from cordwood.coordinator.outcome import Outcome
 from cordwood.errors import Error
@@ -12,7 +12,7 @@ from .turn import Turn
 
 
 def apply_metadata(state: GroupState, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-    """A group's own proposal confirms it; another record replaces it; none removes it."""
+    """A group's own proposal confirms it; any other record replaces it; a record without a value removes it."""
     group = state.groups.get(key.group)
     if value is None:
         if isinstance(group, ClassicGroup):
@@ -24,7 +24,7 @@ def apply_metadata(state: GroupState, key: GroupMetadataKey, value: GroupMetadat
 
 
 def loaded(state: GroupState, now: Instant) -> Outcome:
-    """Members have a session timeout's time to be heard of. Groups that are too large by now must rebalance."""
+    """Members get a full session timeout to be heard of. Groups that have become too large must rebalance."""
     size_max = state.config.group_max_size
     for group in state.groups.values():
         if isinstance(group, ClassicGroup) and group.roster.members:
@@ -41,7 +41,7 @@ def start_sessions(turn: Turn) -> None:
 
 
 def unloaded(state: GroupState) -> Outcome:
-    """The shard is over: whoever waits here must ask elsewhere."""
+    """The shard is over: callers that wait here must ask elsewhere."""
     outcome = Outcome()
     for group in state.groups.values():
         if isinstance(group, ClassicGroup):

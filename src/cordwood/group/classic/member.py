@@ -1,4 +1,4 @@
-"""A member of a classic group: what it said of itself, what it is assigned, and whether it waits for an answer."""
+"""A member of a classic group: what it said about itself, its assignment, and whether it waits for an answer."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +11,7 @@ PROTOCOL_BYTES: Final = 200
 
 
 def member_bytes(client_id: str, instance_id: str | None, protocols: dict[str, bytes]) -> int:
-    """What it costs to keep a member that says so much of itself, about."""
+    """Roughly how much memory a member with this metadata takes."""
     return MEMBER_BYTES + 4 * len(client_id) + 4 * len(instance_id or "") + protocols_bytes(protocols)
 
 
@@ -30,16 +30,16 @@ class Member:
     rebalance_timeout_ms: int
     session_timeout_ms: int
     protocols: dict[str, bytes]
-    """The ways to assign that it knows, the one it likes best first, with what it says about each."""
+    """The protocols that it knows, in its order of preference, with its metadata for each."""
     assignment: bytes = b""
     is_new: bool = False
-    """It waits for its first generation. Its call is not kept for ever: whoever is still there will ask again."""
+    """It waits for its first generation. Its call is not kept for ever: a client that is still there will ask again."""
     joining: Caller | None = None
     syncing: Caller | None = None
     session: ClassicSession | None = None
-    """The name of its session's deadline, made when it is first needed."""
+    """The key of its session's deadline, made when it is first needed."""
     heard_ms: int = -1
-    """When a commit has last set its session's deadline; -1 if something else has since. Commits come in bursts."""
+    """When a commit last set its session's deadline; -1 if something else has since. Commits come in bursts."""
 
     @property
     def is_static(self) -> bool:
@@ -47,7 +47,7 @@ class Member:
 
     @property
     def waits(self) -> bool:
-        """Whoever waits for us need not say that it is alive."""
+        """A member that waits for our answer need not say that it is alive."""
         return not self.is_new and (self.joining is not None or self.syncing is not None)
 
     @property
@@ -55,7 +55,7 @@ class Member:
         return member_bytes(self.client_id, self.instance_id, self.protocols)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What it says about a protocol that the group has chosen."""
+        """Its metadata for the protocol that the group has chosen."""
         return self.protocols.get(protocol or "", b"")
 
     def says(self, protocols: dict[str, bytes]) -> bool:

@@ -1,7 +1,8 @@
 """From one generation to the next.
 
-``prepare`` begins a rebalance, ``complete_join`` ends its first phase: then everybody who joined is told the new
-generation, and the sync phase begins. Each phase has a deadline, so nobody waits for ever for somebody who is gone.
+``prepare`` begins a rebalance, and ``complete_join`` ends its first phase: then all members that joined are told the
+new generation, and the sync phase begins. Each phase has a deadline, so nobody waits for ever for a member that is
+gone.
 """
 
 from typing import Final
@@ -18,14 +19,14 @@ from .states import State
 from .turn import Turn, joined_answer
 
 REST_MS: Final = 500
-"""So long after assignments that could not be written no other generation begins, however soon members join again."""
+"""For how long no other generation begins if assignments could not be written, however soon members rejoin."""
 
 WAIT_MS_LEAST: Final = 1000
-"""How soon to look again whether a static member has come, whose own timeout may be nothing or less."""
+"""How soon to look again for a static member, whose own timeout may be zero or less."""
 
 
 def rebalance_or_complete(turn: Turn, reason: str) -> None:
-    """The group has changed: begin a rebalance, or see whether the one that goes on now has everybody."""
+    """The group has changed: begin a rebalance, or see whether the current one now has everybody."""
     if turn.group.can_rebalance:
         prepare(turn, reason)
     else:
@@ -51,7 +52,7 @@ def prepare(turn: Turn, reason: str) -> None:
 
 
 def fail_syncs(turn: Turn, error: Error) -> None:
-    """No assignments come of this generation: whoever waits for one is told."""
+    """There will be no assignments for this generation: tell the members that wait for one."""
     for member in turn.group.roster.members.values():
         member.assignment = b""
         if member.syncing is not None:
@@ -64,7 +65,9 @@ def fail_syncs(turn: Turn, error: Error) -> None:
 
 
 def _delay(turn: Turn) -> None:
-    """More members are probably on their way to a new group; without them it would rebalance at each one's arrival."""
+    """More members are probably on their way to a new group; without the delay, each arrival would start a
+    rebalance.
+    """
     delay_ms = turn.state.config.group_initial_rebalance_delay_ms
     left_ms = max(turn.group.roster.rebalance_timeout_ms - delay_ms, 0)
     turn.group.delay = InitialDelay(delay_ms, left_ms)
@@ -72,7 +75,7 @@ def _delay(turn: Turn) -> None:
 
 
 def _delayed(turn: Turn, delay: InitialDelay) -> None:
-    """The delay is over; it begins again if members came during it and there is time left."""
+    """The delay is over; another one begins if members have joined during it and there is time left."""
     if not delay.has_grown or not delay.left_ms:
         complete_join(turn)
         return
@@ -82,7 +85,7 @@ def _delayed(turn: Turn, delay: InitialDelay) -> None:
 
 
 def complete_if_all_joined(turn: Turn) -> None:
-    """Not before its delay if the group was empty."""
+    """Complete the join phase if all have joined; but if the group was empty, not before the end of its delay."""
     group = turn.group
     if group.state is State.PREPARING and not group.is_initial and group.all_joined:
         complete_or_rest(turn)
@@ -91,7 +94,7 @@ def complete_if_all_joined(turn: Turn) -> None:
 def complete_or_rest(turn: Turn) -> None:
     """All have joined: go on, but not too soon after a generation that could not be written.
 
-    Where nobody is left there is nobody to come again too soon.
+    If no members are left, nobody can rejoin too soon.
     """
     left_ms = turn.group.rests_until_ms - turn.now.mono_ms
     if left_ms > 0 and turn.group.roster.members:
@@ -101,16 +104,16 @@ def complete_or_rest(turn: Turn) -> None:
 
 
 def start_over(turn: Turn, reason: str) -> None:
-    """The assignments of this generation could not be written: all must join again.
+    """The assignments of this generation could not be written: all members must rejoin.
 
-    The next may be as little of a success, and members differ in how long they wait before they come back.
+    The next generation may fail as well, and clients differ in how long they wait before they rejoin.
     """
     turn.group.rests_until_ms = turn.now.mono_ms + REST_MS
     prepare(turn, reason)
 
 
 def complete_join(turn: Turn) -> None:
-    """Go on with those who have joined. If none has, wait on until they come or their sessions are over."""
+    """Continue with the members that have joined. If there are none, wait until they do or their sessions time out."""
     group = turn.group
     group.delay = None
     turn.state.deadlines.cancel(JoinPhase(group.id))
@@ -164,7 +167,7 @@ def join_phase_over(state: GroupState, key: JoinPhase, now: Instant) -> Outcome:
 
 
 def sync_phase_over(state: GroupState, key: SyncPhase, now: Instant) -> Outcome:
-    """Whoever has not asked for its assignment in time is gone."""
+    """Members that have not asked for their assignments in time are dropped."""
     group = state.groups.get(key.group_id)
     if not isinstance(group, ClassicGroup) or not group.pending_sync:
         return Outcome()

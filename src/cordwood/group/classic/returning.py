@@ -1,7 +1,7 @@
-"""Static members that come back (KIP-345): same instance id, new member id, and the rest of the group undisturbed.
+"""Static members that come back (KIP-345): same instance id, new member id, without disturbing the rest of the group.
 
-In a stable group whose protocol stays the same, the newcomer takes over id and assignment of the one it replaces, and
-that is written. In all other states it joins the rebalance that goes on, or starts one.
+In a stable group whose protocol stays the same, the new member takes over the place and the assignment of the one it
+replaces, and that is written. In all other states it joins the current rebalance, or starts one.
 """
 
 from dataclasses import replace
@@ -21,7 +21,7 @@ from .turn import Turn
 
 
 def return_as(turn: Turn, joiner: Joiner, member: Member, member_id: str) -> None:
-    """*member* goes by *member_id* from now on. Should its old self still wait for something, it is fenced."""
+    """*member* has the id *member_id* from now on. If its old self still waits for something, that is fenced."""
     group, before, led_by = turn.group, replace(member), turn.group.roster.leader
     _fence(turn, member)
     _rename(turn, member, member_id)
@@ -72,7 +72,8 @@ def _keep_generation(turn: Turn, joiner: Joiner, member: Member, before: Member,
         response.skip_assignment = member.id == group.roster.leader
         response.members = _members(group) if response.skip_assignment else []
     else:
-        # Old clients that lead would assign now, which a stable group has no use for. So they hear their old id.
+        # Old clients would assign now if told that they lead, which is no use to a stable group. So they are told that
+        # their old id leads.
         response.leader = led_by
     turn.reply(joiner.caller, response)
 

@@ -1,7 +1,7 @@
-"""The members of a group, with what must be known of all of them at every join without asking each.
+"""The members of a group, with what every join must know about all of them without looking at each.
 
-Invariants (``check``): instance ids and members agree; counts are what counting would give; if there are members one of
-them leads, and some protocol is known to all.
+Invariants (``check``): instance ids and members agree; counts are what counting would give; if there are members, one
+of them leads, and at least one protocol is known to all.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from .member import Member
 
 
 class Roster:
-    """Members by id in the order in which they came. Who leads is a member, or nobody if there is none."""
+    """Members by id, in the order in which they joined. The leader is one of them, or None if there are none."""
 
     __slots__ = ("_static_ids", "_supporters", "joining_count", "leader", "members", "weight_bytes")
 
@@ -39,7 +39,7 @@ class Roster:
     # ------------------------------------------------------------------ who is in
 
     def add(self, member: Member) -> None:
-        """The first to come leads."""
+        """The first member to join leads."""
         assert member.id not in self.members
         self.members[member.id] = member
         if member.instance_id is not None:
@@ -49,7 +49,7 @@ class Roster:
         self.leader = self.leader or member.id
 
     def remove(self, member_id: str) -> Member:
-        """If it led, one of those left does, the longest standing."""
+        """If it led, the longest-standing of the remaining members does."""
         member = self.members.pop(member_id)
         if member.instance_id is not None:
             del self._static_ids[member.instance_id]
@@ -59,7 +59,7 @@ class Roster:
         return member
 
     def rename(self, member: Member, member_id: str) -> None:
-        """A static member came back and goes by a new id. It keeps everything else, the lead too."""
+        """A static member has come back under a new id. It keeps everything else, including the lead."""
         assert member.instance_id is not None
         assert member_id not in self.members
         if self.leader == member.id:
@@ -71,7 +71,7 @@ class Roster:
     def update(
         self, member: Member, protocols: dict[str, bytes], rebalance_timeout_ms: int, session_timeout_ms: int
     ) -> None:
-        """A member joins again, and may say other things than before."""
+        """A member joins again, perhaps with other metadata than before."""
         self._count(member, -1)
         member.protocols = protocols
         self._count(member, 1)
@@ -100,7 +100,7 @@ class Roster:
         return any(self._supporters.get(name, 0) == count for name in protocols)
 
     def choose_protocol(self) -> str:
-        """Each member votes for the one it likes best among those that all know; most votes win."""
+        """Each member votes for its preferred one of those that all know; the one with the most votes wins."""
         candidates = {name for name, count in self._supporters.items() if count == len(self.members)}
         if len(candidates) == 1:
             return candidates.pop()
@@ -108,7 +108,7 @@ class Roster:
         return votes.most_common(1)[0][0]
 
     def choose_leader(self) -> bool:
-        """See that one who has joined leads. False if nobody has joined."""
+        """Make sure that a member that has joined leads. False if none has joined."""
         leader = self.members.get(self.leader or "")
         if leader is not None and leader.joining is not None:
             return True

@@ -1,9 +1,9 @@
 """The states of a classic group, and which may follow which.
 
-- *Empty*: no members. It is kept as long as it has offsets; groups that only commit are always like this.
-- *PreparingRebalance*: a new generation is gathering. Joins are parked until all have come, or time is up.
+- *Empty*: no members. The group is kept as long as it has offsets; groups that only commit are always in this state.
+- *PreparingRebalance*: a new generation is forming. Joins are parked until all members have joined, or time is up.
 - *CompletingRebalance*: the generation is known, and its leader works out the assignments. Syncs are parked.
-- *Stable*: everybody can have an assignment.
+- *Stable*: all members can get their assignments.
 - *Dead*: deleted, or coordinated elsewhere.
 """
 
@@ -15,7 +15,7 @@ from typing import Final
 class State(Enum):
     """The values are the names that Kafka's tools show."""
 
-    __hash__ = object.__hash__  # there is one object for each; the usual way is to hash its name, in Python
+    __hash__ = object.__hash__  # there is one object for each; the default hashes its name, in Python
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"

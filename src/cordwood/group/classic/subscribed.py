@@ -1,7 +1,8 @@
 """Which topics a group's members want, as far as the broker can tell.
 
-The broker does not know what members of a group say to each other, but consumers all say it alike, and their offsets
-should not expire while somebody wants them. So what they say is looked into, when somebody asks and not before.
+The broker does not know the meaning of what members of a group tell each other. But consumers all use the same format,
+and their offsets should not expire while they are subscribed. So their metadata is decoded, but only when somebody asks
+for it.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ VERSION_BYTES: Final = 2
 
 
 class Subscribed:
-    """The topics of one generation. What later versions say comes after what version 0 says, and is not looked at."""
+    """The topics of one generation. What later versions add follows what version 0 has, and is not looked at."""
 
     __slots__ = ("_metadata", "_topics")
 

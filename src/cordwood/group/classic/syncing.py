@@ -1,6 +1,6 @@
-"""SyncGroup: the leader of a generation hands over its assignments, and everybody asks for theirs.
+"""SyncGroup: the leader of a generation hands over its assignments, and all members ask for theirs.
 
-The assignments are written before anybody hears of them. If they cannot be, the generation comes to nothing.
+The assignments are written before any member is told of them. If they cannot be written, the generation is abandoned.
 """
 
 from functools import partial
@@ -21,7 +21,7 @@ from .rebalance import start_over
 from .states import State
 from .turn import Turn
 
-# To look up a member of an enumeration takes its time.
+# Looking up a member of an enumeration takes a while.
 _STABLE: Final = State.STABLE
 _COMPLETING: Final = State.COMPLETING
 _BY_KEY: Final = Gathers.BY_KEY
@@ -52,8 +52,8 @@ def _sync(
 ) -> Outcome:
     if group.state is _STABLE:
         _has_asked(state, group, member)
-        # Hundreds ask at the same time when a generation is assigned. Their answers gather and leave together: to read
-        # all requests first and then write all answers takes half as long as to take turns at the two.
+        # Hundreds of members ask at the same time when a generation is assigned. Their answers are gathered and sent
+        # together: reading all requests first and then writing all answers takes half as long as alternating.
         return Outcome([], [(caller, group.answers.synced(caller.api_version, member.assignment))], None, _BY_KEY)
     if group.state is not _COMPLETING:
         raise Refused(Error.REBALANCE_IN_PROGRESS)
@@ -86,7 +86,7 @@ def _has_asked(state: GroupState, group: ClassicGroup, member: Member) -> None:
 
 
 def _assign(turn: Turn, assignments: dict[str, bytes]) -> None:
-    """Members that the leader forgot have nothing to do; assignments for others are nobody's."""
+    """Members that the leader left out get nothing to do; assignments for unknown members are ignored."""
     group = turn.group
     group.move(State.STABLE, turn.now)
     answers = group.answers
@@ -103,7 +103,7 @@ def _assign(turn: Turn, assignments: dict[str, bytes]) -> None:
 
 
 def _undo(turn: Turn, record: StateRecord, refusal: Refused) -> None:
-    """Nobody has heard of the assignments, and nobody will: all must join again."""
+    """No member has been told of the assignments, and none will be: all must rejoin."""
     group = turn.group
     waiting, turn.outcome = turn.outcome.replies, Outcome()
     if group.withdraw(record):

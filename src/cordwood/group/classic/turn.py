@@ -1,4 +1,4 @@
-"""One event in the life of a group, while it is dealt with: the group, the moment, and what comes of it."""
+"""One event in the life of a group, while it is handled: the group, the time, and the outcome so far."""
 
 from dataclasses import dataclass, field
 
@@ -24,7 +24,7 @@ class Turn:
     outcome: Outcome = field(default_factory=Outcome)
 
     def reply(self, caller: Caller | None, response: object) -> None:
-        """Nobody may be waiting."""
+        """There may be no caller."""
         if caller is not None:
             self.outcome.replies.append((caller, response))
 
@@ -35,7 +35,7 @@ class Turn:
     # ------------------------------------------------------------------ deadlines
 
     def expect_life(self, member: Member, timeout_ms: int | None = None) -> None:
-        """Miss the member if nothing is heard of it for its session timeout, or for that long."""
+        """Expect to hear from the member within its session timeout, or within *timeout_ms*."""
         wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
         member.heard_ms = -1
         if member.session is None:
@@ -55,7 +55,7 @@ class Turn:
     # ------------------------------------------------------------------ members go
 
     def drop(self, member_id: str) -> None:
-        """A member is out. Should it still wait for an answer, it hears that it is, and may join anew."""
+        """A member is removed. If it still waits for an answer, it is told so, and may join anew."""
         group, deadlines = self.group, self.state.deadlines
         member = group.roster.remove(member_id)
         group.pending_sync.pop(member_id, None)
@@ -64,12 +64,12 @@ class Turn:
         self.reply(member.syncing, SyncGroupResponse(error_code=Error.UNKNOWN_MEMBER_ID))
 
     def drop_pending(self, member_id: str) -> None:
-        """An id that was given out is not valid any more. It may be gone already."""
+        """An id that was given out is no longer valid. It may be gone already."""
         self.group.pending.pop(member_id, None)
         self.state.deadlines.cancel(PendingMember(self.group.id, member_id))
 
     def forget(self) -> None:
-        """Cancel all that is due for this group."""
+        """Cancel all deadlines of this group."""
         group, cancel = self.group, self.state.deadlines.cancel
         cancel(JoinPhase(group.id))
         cancel(SyncPhase(group.id))
@@ -88,13 +88,13 @@ class Turn:
 
 
 def not_joined(caller: Caller, error: Error, member_id: str = "") -> JoinGroupResponse:
-    """A refusal names no protocol, which only version 7 and later can say."""
+    """A refusal names no protocol, which only version 7 and later can express."""
     name = None if caller.api_version >= 7 else ""
     return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=name)
 
 
 def joined_answer(group: ClassicGroup, member_id: str, version: int) -> Encoded:
-    """The generation as a member hears of it. The leader is told who else is in it."""
+    """The generation, as a member is told of it. The leader is told who else is in it."""
     if member_id == group.roster.leader:
         return group.answers.leads(version, member_id, group.roster.members.values(), group.protocol)
     return group.answers.joined(version, member_id)

@@ -1,8 +1,8 @@
-"""The consumer group protocol (KIP-848): the broker assigns, members follow step by step, nobody stops.
+"""The consumer group protocol (KIP-848): the broker assigns, members follow step by step, and nobody has to stop.
 
-What is where: ``group``, ``member``, ``owners`` and ``subscriptions`` are the state, ``apply`` and ``records`` what is
-stored of it. ``heartbeat`` is the one request that members send; its steps are in ``joining``, ``steps``, ``target``
-(what each member shall have), ``reconcile`` (its way there) and ``patterns``. ``leaving`` has the ways out. Groups that
+``group``, ``member``, ``owners`` and ``subscriptions`` hold the state, ``apply`` and ``records`` its stored form.
+``heartbeat`` is the one request that members send; its steps are in ``joining``, ``steps``, ``target`` (what each
+member should have), ``reconcile`` (how it gets there) and ``patterns``. ``leaving`` has the ways out. Groups that
 change their protocol are in ``migration``, members that have not changed theirs yet in ``classic_joining`` and
 ``classic_members``.
 """

@@ -89,12 +89,12 @@ _CHANGES: Mapping[type, Callable[[ConsumerGroup, Any, Any], None]] = {
 
 
 def change(group: ConsumerGroup, record: StateRecord) -> None:
-    """Let a group be as a record says; whether it exists is not decided here."""
+    """Change a group as a record says; whether the group exists is not decided here."""
     _CHANGES[type(record.key)](group, record.key, record.value)
 
 
 def _apply(state: GroupState, key: Any, value: object) -> None:  # noqa: ANN401 (any of six kinds of keys)
-    """A group comes into being with the first record that says something of it, and ends with that of its epoch."""
+    """A group is created by the first record about it, and ends when the record of its epoch is deleted."""
     group = state.groups.get(key.group_id)
     if not isinstance(group, ConsumerGroup):
         if value is None:

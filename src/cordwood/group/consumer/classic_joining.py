@@ -1,7 +1,7 @@
 """JoinGroup of a member of a consumer group that speaks the classic protocol.
 
 It is answered at once: nobody waits for anybody, and no member leads, since the broker assigns. The member says what it
-has, and takes its next step; what it is given it hears when it syncs. Its member epoch is its generation.
+has, and takes its next step; it learns of its new partitions when it syncs. Its member epoch is its generation.
 """
 
 from dataclasses import replace
@@ -25,7 +25,7 @@ from .reconcile import Owned
 from .steps import advance, assign_if_due, describe, find_room
 
 COME_AGAIN_FROM_VERSION = 4
-"""Since this version, who comes without a member id is given one and has to come again with it (KIP-394)."""
+"""Since this version, a client that joins without a member id is given one and has to join again with it (KIP-394)."""
 
 
 def classic_join(state: GroupState, request: JoinGroupRequest, caller: Caller, now: Instant) -> Outcome:
@@ -71,7 +71,7 @@ def _come_again(member_id: str, caller: Caller) -> JoinGroupResponse:
 
 
 def _subscription(joiner: Joiner) -> ConsumerProtocolSubscription:
-    """Consumers say the same with each of their protocols."""
+    """Consumers send the same subscription with each of their protocols."""
     try:
         return decode_subscription(next(iter(joiner.protocols.values())))
     except ProtocolError as error:
@@ -108,9 +108,9 @@ def _described(known: Description, joiner: Joiner, subscription: ConsumerProtoco
 def _join_and_downgrade(
     state: GroupState, draft: Draft, member_id: str, owned: Owned, caller: Caller, now: Instant
 ) -> Outcome:
-    """It takes the place of the last member that spoke the consumer protocol.
+    """The joining member replaces the last one that spoke the consumer protocol.
 
-    If it has the same wishes, and everybody has got what they shall have, all stays.
+    If it has the same subscription, and all members have what they should, nothing else changes.
     """
     if draft.group.assignment_epoch >= draft.group.epoch:
         advance(draft, member_id, state, now, owned, subscription_changed=False)

@@ -1,8 +1,8 @@
 """SyncGroup, Heartbeat and LeaveGroup of members of a consumer group that speak the classic protocol.
 
-Such a member takes the same steps as the others, but hears of them in another way. At each heartbeat it is told to join
-again if there is a step to take. It says what it has when it joins (``classic_joining``), and is given its partitions
-when it syncs: giving up is one round of both, being given another.
+Such a member takes the same steps as the others, but learns of them in a different way. At each heartbeat it is told to
+rejoin if there is a step to take. It says what it has when it joins (``classic_joining``), and is given its partitions
+when it syncs: giving up partitions takes one round of both, and getting others another.
 """
 
 from cordwood.coordinator.outcome import Caller, Outcome, answer
@@ -63,7 +63,7 @@ def _check_protocol(member: Member, request: SyncGroupRequest, caller: Caller) -
 
 
 def _protocol(member: Member) -> tuple[str, bytes]:
-    """The protocol that the member likes best is as good as any: the broker assigns."""
+    """The member's preferred protocol is as good as any: the broker assigns."""
     assert member.description.classic is not None
     first = member.description.classic.supported_protocols[0]
     return first.name, first.metadata
@@ -96,10 +96,10 @@ def _has_step_to_take(group: ConsumerGroup, member: Member) -> bool:
 
 
 def _must_assign(state: GroupState, group: ConsumerGroup, now: Instant) -> bool:
-    """Is there something to share out anew that nobody else will see to?
+    """Does something have to be reassigned that no other member will take care of?
 
-    Members of the consumer protocol do, at their heartbeats. If there are none, the policy does not let the group go
-    back to the classic protocol.
+    Members of the consumer protocol do that, at their heartbeats. If there are none, it is because the policy does not
+    let the group go back to the classic protocol.
     """
     if group.subscriptions.classic_members < len(group.members):
         return False
@@ -108,7 +108,7 @@ def _must_assign(state: GroupState, group: ConsumerGroup, now: Instant) -> bool:
 
 
 def _waits_for_others(group: ConsumerGroup, member: Member) -> bool:
-    """Is something that it shall have, and does not, another member's?"""
+    """Does another member have something that this one should have and does not?"""
     return any(
         group.owners.of(topic_id, partition) not in (None, member.id)
         for topic_id, partitions in group.target(member.id).items()
@@ -117,7 +117,7 @@ def _waits_for_others(group: ConsumerGroup, member: Member) -> bool:
 
 
 def _expect_join(state: GroupState, group: ConsumerGroup, member: Member, now: Instant) -> None:
-    """The time to join again begins when it is told so for the first time."""
+    """The time for rejoining starts when the member is told to do so for the first time."""
     key = ClassicJoin(group.id, member.id)
     if key not in state.deadlines:
         state.deadlines.set(key, now.mono_ms + member.description.rebalance_timeout_ms)
@@ -127,7 +127,7 @@ def _expect_join(state: GroupState, group: ConsumerGroup, member: Member, now: I
 
 
 def classic_leave(state: GroupState, request: LeaveGroupRequest, caller: Caller, now: Instant) -> Outcome:
-    """Members of either protocol can be named here, and static ones by their instance id alone."""
+    """Members of either protocol can be named here; for static ones, the instance id alone is enough."""
     group = _group(state, request.group_id)
     several = caller.api_version >= SEVERAL_LEAVE_FROM_VERSION
     named = request.members if several else [LeaveGroupRequestMember(member_id=request.member_id)]

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: a group with its members, what each has and what each shall have."""
+"""ConsumerGroupDescribe: a group with its members, and what each of them has and should have."""
 
 from collections.abc import Collection, Mapping
 from uuid import UUID
@@ -55,7 +55,7 @@ def _member(state: GroupState, group: ConsumerGroup, member: Member) -> Consumer
 
 
 def _all_held(current: Current) -> Mapping[UUID, Collection[int]]:
-    """What a member was told to give up is its own until it has."""
+    """What a member was told to give up is its own until it has done so."""
     topics = {*current.assigned, *current.revoking}
     return {each: {*current.assigned.get(each, ()), *current.revoking.get(each, ())} for each in topics}
 
@@ -63,7 +63,7 @@ def _all_held(current: Current) -> Mapping[UUID, Collection[int]]:
 def _assignment(
     state: GroupState, partitions: Mapping[UUID, Collection[int]]
 ) -> ConsumerGroupDescribeResponseAssignment:
-    """Topics that do not exist any more have no name to be told by, and are left out."""
+    """Topics that no longer exist have no name that could be given, and are left out."""
     names = state.image.topic_names
     named = sorted((names[TopicId(each)], each) for each in partitions if TopicId(each) in names)
     return ConsumerGroupDescribeResponseAssignment(

@@ -1,11 +1,11 @@
 """A group as it will be when the records that a handler writes are applied.
 
-A handler decides step by step, and each step rests on those before it. None of them has happened yet, and none will if
-the handler refuses after all, or the records cannot be written: so they happen to a copy. What is not stored
-(deadlines, marks, calls that wait) is seen to when all is decided.
+A handler decides step by step, and each step depends on those before it. None of them has taken effect yet, and none
+will if the handler refuses in the end, or the records cannot be written: so they are applied to a copy. What is not
+stored (deadlines, marks, waiting calls) is changed when everything is decided.
 
-In a rebalance all members report at once. So their heartbeats share a copy, which each of them finds as the one before
-has left it (``DraftAhead``), until all is written at the end of the turn and the copy takes the group's place.
+In a rebalance, all members report at once. So their heartbeats share a copy, which each of them finds as the one before
+has left it (``DraftAhead``), until everything is written at the end of the turn and the copy replaces the group.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,7 +26,9 @@ from .records import current_record
 
 
 class Draft:
-    """A group to read, records for it, and answers to those who wait. *before* are records that make way for it."""
+    """A group to read, records for it, and answers to those who wait. *before* are records to be written first, which
+    make room for it.
+    """
 
     __slots__ = (
         "_looked",
@@ -51,7 +53,9 @@ class Draft:
         self.records = list(before)
         self.replies: list[tuple[Caller, object]] = []
         self.is_unsettled = False
-        """What its members have is not what anybody shared out: that has to be done, whatever else is new."""
+        """No assignor made the current distribution among its members: there must be an assignment, whatever else
+        changes.
+        """
         self._looked = False
         self._when_decided: list[Callable[[], None]] = []
 
@@ -62,7 +66,7 @@ class Draft:
         self.records += records
 
     def write_current(self, member_id: str, current: Current) -> None:
-        """As ``write``, without a look into the record: in every rebalance every member has one."""
+        """Like ``write``, without decoding the record: in every rebalance there is one for every member."""
         group = self._own_group()
         self.records.append(current_record(group.id, member_id, current))
         group.hold(member_id, current)
@@ -73,12 +77,12 @@ class Draft:
         return self.group
 
     def describes(self, member_id: str) -> bool:
-        """Does this member say something new of itself?"""
+        """Does this member say anything new about itself?"""
         keys = (record.key for record in self.records)
         return any(isinstance(key, ConsumerGroupMemberMetadataKey) and key.member_id == member_id for key in keys)
 
     def when_decided(self, step: Callable[[], None]) -> None:
-        """*step* is taken if nothing that follows is refused."""
+        """Call *step* if nothing that follows is refused."""
         self._when_decided.append(step)
 
     def looked_at_topics(self) -> None:
@@ -110,7 +114,7 @@ class Draft:
         return outcome
 
     def _undo(self, replies: Iterable[tuple[Caller, object]], refusal: Refused) -> None:
-        """Should something have been seen in the metadata, it is not in the group: look again."""
+        """If anything was seen in the metadata, it did not get into the group: look again."""
         self.original.topics_changed |= self._looked
         self.original.new_topics |= self._looked
         if self._looked:
@@ -119,7 +123,7 @@ class Draft:
 
 
 class DraftAhead(Draft):
-    """One of several drafts of a turn, of a group that exists, on one copy of it. The copy has the marks."""
+    """One of several drafts, in one turn, of an existing group on one copy of it. The copy has the marks."""
 
     __slots__ = ("_state",)
 
@@ -138,7 +142,9 @@ class DraftAhead(Draft):
         return self.group
 
     def abandon(self) -> None:
-        """It was refused after all: if something had happened already, the copy is made anew of what was before."""
+        """The request was refused in the end: if it has already changed the copy, make a new one from what was decided
+        before.
+        """
         if not self.records:
             return
         records = self._state.ahead.pop(self.original.id).records
@@ -150,7 +156,7 @@ class DraftAhead(Draft):
             self._state.ahead[group.id] = Decided(group, records)
 
     def outcome(self, *replies: tuple[Caller, object]) -> Outcome:
-        """If it cannot be written, the group is what it was, marks and all."""
+        """If it cannot be written, the group stays as it was, including its marks."""
         for step in self._when_decided:
             step()
         decided = self._state.ahead.get(self.original.id)

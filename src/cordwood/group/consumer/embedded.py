@@ -1,7 +1,7 @@
-"""What consumers of the classic protocol say inside JoinGroup and SyncGroup: subscriptions and assignments by name.
+"""What consumers of the classic protocol send inside JoinGroup and SyncGroup: subscriptions and assignments by name.
 
-Two bytes tell the version. A later version than the newest that is known here is read as that one, as every consumer
-does: new versions add at the end.
+Two bytes give the version. A version later than the newest known here is read as that one, as every consumer does: new
+versions only add fields at the end.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -33,9 +33,10 @@ def version_of(data: bytes) -> int:
 
 
 def spoken_version(protocols: Iterable[bytes]) -> int:
-    """The version to speak with a member that says so much with its protocols; the oldest if that makes no sense.
+    """The version to use for a member with these protocols; the oldest if its metadata makes no sense.
 
-    A member may say something else with each of them, and only the one that its group chose was looked into.
+    A member may send different metadata with each of them, and only that of the protocol its group chose has been
+    checked.
     """
     try:
         return version_of(next(iter(protocols), b""))
@@ -58,7 +59,7 @@ def decode_assignment(data: bytes) -> ConsumerProtocolAssignment:
 
 
 def encode_assignment(partitions: Mapping[UUID, Collection[int]], image: MetadataImage, version: int) -> bytes:
-    """Topics that do not exist any more have no name, and are left out."""
+    """Topics that no longer exist have no name, and are left out."""
     names = sorted(
         (image.topic_names[TopicId(each)], each) for each in partitions if TopicId(each) in image.topic_names
     )
@@ -72,6 +73,6 @@ def encode_assignment(partitions: Mapping[UUID, Collection[int]], image: Metadat
 
 
 def by_id(named: Mapping[str, Collection[int]], image: MetadataImage) -> dict[UUID, Collection[int]]:
-    """Partitions of the topics that exist, by the topics' ids."""
+    """The partitions of existing topics, by topic id."""
     topics = ((image.topics.get(TopicName(name)), partitions) for name, partitions in named.items())
     return {topic.id: partitions for topic, partitions in topics if topic is not None and partitions}

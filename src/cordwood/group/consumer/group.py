@@ -1,13 +1,13 @@
-"""A group of the consumer protocol: all that records say of it, and what follows from that.
+"""A group of the consumer protocol: all that the records say about it, and what follows from that.
 
-Nothing here is changed but by ``apply``, and everything follows from the records alone, so that a group is the same
-after a reload. Two marks are not stored, and say that the topics' metadata should be looked at again.
+Only ``apply`` changes anything here, and everything follows from the records alone, so that a group is the same after a
+reload. Two marks are not stored: they say that the topics' metadata should be looked at again.
 
 A group begins at epoch 1 with a target assignment of epoch 1 in which nobody has anything: a member that has to wait
 for the first real one has an epoch to wait in.
 
-Invariants (``check``): whoever has a partition is its owner, and nobody else has it; all counts are those of the
-members.
+Invariants (``check``): the member that has a partition is its owner, and no other member has it; all counts agree with
+the members.
 """
 
 from dataclasses import replace
@@ -39,7 +39,7 @@ class Resolved(NamedTuple):
 
 
 class ConsumerGroup:
-    """A ``Group`` whose assignments the broker makes."""
+    """A ``Group`` whose assignments are made by the broker."""
 
     def __init__(self, group_id: str) -> None:
         self.id = group_id
@@ -47,30 +47,30 @@ class ConsumerGroup:
         self.metadata_hash = 0
         self.assignment_epoch = FIRST_EPOCH
         self.assignment_timestamp = 0
-        """0: no assignment was made yet."""
+        """0: no assignment has been made yet."""
         self.members: dict[str, Member] = {}
         self.targets: dict[str, Target] = {}
         self.patterns: dict[str, Resolved] = {}
 
-        # What follows from the above.
+        # The following is derived from the above.
         self.owners = Owners()
         self.subscriptions = Subscriptions()
         self.static_members: dict[str, str] = {}
         self.matched: dict[str, int] = {}
-        """Topics that patterns match, each with the number of these patterns."""
+        """The topics that patterns match, each with the number of those patterns."""
         self.patterns_timestamp = 0
-        """When patterns were last looked at."""
+        """When the patterns were last looked at."""
         self.kept_bytes = 0
-        """What members, targets and patterns take in memory, about."""
+        """Roughly the memory that members, targets and patterns take."""
 
-        # Marks that are not stored: look at the metadata of the topics, look whether there are more for the patterns.
+        # Marks that are not stored: look at the topics' metadata; look for more topics that match the patterns.
         self.topics_changed = False
         self.new_topics = False
         self.patterns_to_refresh: list[str] = []
-        """Those that are still to be looked at, after others were."""
+        """Those that are still to be looked at in the current round."""
 
     def copy(self) -> "ConsumerGroup":
-        """Another one that can go its own way."""
+        """A copy that can be changed independently."""
         other = ConsumerGroup(self.id)
         other.epoch, other.metadata_hash = self.epoch, self.metadata_hash
         other.assignment_epoch, other.assignment_timestamp = self.assignment_epoch, self.assignment_timestamp
@@ -174,7 +174,7 @@ class ConsumerGroup:
     # ------------------------------------------------------------------ what records change
 
     def describe(self, member_id: str, description: Description | None) -> None:
-        """A member is new, or described itself anew, or is gone."""
+        """A member has joined, has described itself anew, or is gone."""
         old = self.members.get(member_id)
         if old is not None:
             self._forget(old)
@@ -186,7 +186,7 @@ class ConsumerGroup:
             del self.members[member_id]
 
     def hold(self, member_id: str, current: Current) -> None:
-        """A member has something else than before."""
+        """What a member has is different now."""
         old = self.members.get(member_id)
         if old is None:
             self._remember(Member(member_id, current=current))
@@ -203,14 +203,14 @@ class ConsumerGroup:
         self.kept_bytes -= current_bytes(member.current)
 
     def aim(self, member_id: str, target: Target | None) -> None:
-        """A member shall have something else than before."""
+        """What a member should have is different now."""
         self.kept_bytes -= target_bytes(self.targets.pop(member_id, NO_TARGET))
         if target is not None:
             self.targets[member_id] = target
             self.kept_bytes += target_bytes(target)
 
     def resolve(self, pattern: str, resolved: Resolved | None) -> None:
-        """A pattern matches something else than before, or nobody uses it any more."""
+        """A pattern matches other topics than before, or is not used any more."""
         old = self.patterns.pop(pattern, None)
         if old is not None:
             count(self.matched, old.topics, -1)

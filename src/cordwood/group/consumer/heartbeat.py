@@ -1,12 +1,12 @@
-"""ConsumerGroupHeartbeat, versions 0 and 1: joining, staying, leaving, and all that a member hears from its group.
+"""ConsumerGroupHeartbeat, versions 0 and 1: joining, staying, leaving, and all that a member is told by its group.
 
-Version 0: the broker gives a member its id. Version 1: the member brings one, and may subscribe by regular expression.
+Version 0: the broker gives a member its id. Version 1: the member chooses it, and may subscribe by regular expression.
 
-Almost every heartbeat says "I am still here" and is answered with "nothing is new": that road is short. Every other one
-takes these steps, each resting on those before it (see ``draft``):
+Almost every heartbeat says "I am still here" and is answered with "nothing has changed": that path is short. Every
+other one takes these steps, each depending on those before it (see ``draft``):
 
-1. The member is found, made, or takes its predecessor's place. What it says of itself is written if it is new.
-2. If that, or the topics' metadata, changes what there is to share out, the group gets its next epoch.
+1. The member is found or created, or takes its predecessor's place. What it says about itself is written if it is new.
+2. If that, or the topics' metadata, changes what is to be assigned, the group gets its next epoch.
 3. If the group is ahead of its target assignment, and the last one is old enough, a new one is made.
 4. The member takes its next step towards its target.
 """
@@ -42,11 +42,11 @@ from .target import is_due
 _made_response: Final = maker(ConsumerGroupHeartbeatResponse)
 
 WAITING_PART: Final = 10
-"""Members that wait report so many times as often. Kafka lets them wait like everybody else."""
+"""How many times as often members that wait send heartbeats. In Kafka they wait as long as all others."""
 
 
 def heartbeat(state: GroupState, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Instant) -> Outcome:
-    """What comes of it gathers, if the group is there already. For those who leave there is ``goodbye``."""
+    """The outcome is gathered if the group exists already. Members that leave are handled by ``goodbye``."""
     decided = state.ahead.get(request.group_id)
     group = state.groups.get(request.group_id) if decided is None else decided.group
     if isinstance(group, ConsumerGroup):
@@ -122,7 +122,7 @@ def _heartbeat(
 
 
 def _open(state: GroupState, request: ConsumerGroupHeartbeatRequest, now: Instant) -> Draft:
-    """The group of a heartbeat, which comes into being with its first member."""
+    """The group of a heartbeat, which is created with its first member."""
     group = state.groups.get(request.group_id)
     if isinstance(group, ConsumerGroup):
         return DraftAhead(state, group)
@@ -157,7 +157,7 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned | None:
 
 
 def _response(state: GroupState, group: ConsumerGroup, member: Member, now: Instant) -> ConsumerGroupHeartbeatResponse:
-    """Whoever is answered is alive."""
+    """A member that is answered is alive."""
     settings = state.settings_of(group.id)
     state.deadlines.set(SessionTimeout(group.id, member.id), now.mono_ms + settings.consumer_session_timeout_ms)
     return _made_response(
@@ -168,7 +168,7 @@ def _response(state: GroupState, group: ConsumerGroup, member: Member, now: Inst
 
 
 def _interval_ms(group: ConsumerGroup, member: Member, usual_ms: int) -> int:
-    """Whoever waits, for partitions of others or for the next assignment, looks again soon."""
+    """A member that waits, for partitions of others or for the next assignment, asks again soon."""
     waits = member.current.state is MemberState.UNRELEASED_PARTITIONS or group.epoch > group.assignment_epoch
     return max(usual_ms // WAITING_PART, 1) if waits else usual_ms
 

@@ -1,4 +1,4 @@
-"""Whose heartbeat is it? Members are found or made, and a static member takes the place of its predecessor."""
+"""Whose heartbeat is it? Members are found or created, and a static member takes the place of its predecessor."""
 
 from base64 import urlsafe_b64encode
 from dataclasses import replace
@@ -15,16 +15,18 @@ from .patterns import forget_unused
 from .records import current_record, description_record, no_member_records, target_record
 
 MEMBER_BYTES_LEAST: Final = 100
-"""What a member's share takes in the batch of a new assignment, with short names and one partition."""
+"""The least that a member takes in the batch of a new assignment, with short names and one partition."""
 
 
 def new_member_id(state: GroupState) -> str:
-    """As Kafka writes its random ids."""
+    """In the form of Kafka's random ids."""
     return urlsafe_b64encode(state.new_uuid().bytes).decode().rstrip("=")
 
 
 def check_room(group: ConsumerGroup, member_id: str, state: GroupState) -> None:
-    """What all members shall have is written as one batch, so there cannot be more members than fit into one."""
+    """The target assignments of all members are written as one batch, so there cannot be more members than fit into
+    one.
+    """
     if member_id in group.members:
         return
     size_max = min(state.config.group_consumer_max_size, state.batch_bytes_max // MEMBER_BYTES_LEAST)
@@ -33,7 +35,9 @@ def check_room(group: ConsumerGroup, member_id: str, state: GroupState) -> None:
 
 
 def find_member(draft: Draft, member_id: str, request: ConsumerGroupHeartbeatRequest) -> Member:
-    """The member that a heartbeat is from; a new one, which nobody has heard of, if it joins. Else ``Refused``."""
+    """The member that a heartbeat is from; a new one, still unknown to the group, if it joins. Otherwise raises
+    ``Refused``.
+    """
     joins = request.member_epoch == JOINING
     if request.instance_id is not None:
         return _find_static(draft, member_id, request.instance_id, request)
@@ -73,7 +77,7 @@ def checked_static(group: ConsumerGroup, member_id: str, instance_id: str) -> Me
 
 
 def replace_member(draft: Draft, old: Member, new_id: str) -> Member:
-    """Let a static member that is back under another id have what it had, and go on from there."""
+    """Let a static member that is back under another id take over what it had, and continue from there."""
     group_id = draft.group.id
     new = Member(new_id, old.description, replace(old.current, epoch=JOINING, previous_epoch=JOINING))
     target = draft.group.target(old.id)
@@ -92,7 +96,7 @@ def replace_member(draft: Draft, old: Member, new_id: str) -> Member:
 def check_epoch(member: Member, epoch: int, owned: list[ConsumerGroupHeartbeatRequestTopic] | None) -> None:
     """A member is at the epoch it was last told, or at the one before if that answer may have been lost.
 
-    In the latter case it must not have anything but what it was given since, which it has to say.
+    In the latter case it must say what it has, and that must be no more than it has been assigned since.
     """
     current = member.current
     if epoch in (JOINING, current.epoch):

@@ -1,4 +1,4 @@
-"""The ways out of a consumer group: leaving, leaving for a while, being silent or slow for too long."""
+"""The ways out of a consumer group: leaving, leaving for a while, and being silent or slow for too long."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +23,7 @@ from .records import current_record, no_member_records
 from .steps import next_epoch_if, set_rebalance_deadline
 
 RETRY_MS = 500
-"""So much later it is tried again to remove a member, where that could not be written. Kafka waits as long."""
+"""When to retry the removal of a member that could not be written. Kafka waits as long."""
 
 Failed = Callable[[Refused], None]
 MemberTimer = SessionTimeout | RebalanceTimeout | ClassicJoin | ClassicSync
@@ -46,9 +46,9 @@ def leave(state: GroupState, request: ConsumerGroupHeartbeatRequest, caller: Cal
 
 
 def _leave_for_a_while(state: GroupState, group: ConsumerGroup, member: Member) -> Draft:
-    """It keeps its partitions, and is removed like everyone else if it is not back before its session times out.
+    """It keeps its partitions, and is removed like any other if it is not back before its session times out.
 
-    Since when it has had them means nothing to its successor, whose epochs begin anew.
+    The epochs since which it has had them mean nothing to its successor, whose epochs begin anew.
     """
     draft = Draft(group)
     kept = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.current.assigned.items()}
@@ -61,7 +61,7 @@ def _leave_for_a_while(state: GroupState, group: ConsumerGroup, member: Member) 
 def remove(
     state: GroupState, group: ConsumerGroup, members: list[Member], now: Instant, *replies: tuple[Caller, object]
 ) -> Outcome:
-    """Members are gone, by their own will or not. What they had is free."""
+    """Members are gone, voluntarily or not. What they had is free."""
     draft = Draft(group)
     for member in members:
         draft.write(*no_member_records(group.id, member.id))
@@ -85,7 +85,7 @@ def _stay(
     now: Instant,
     refusal: Refused,
 ) -> None:
-    """They could not be removed after all, and must be heard of again."""
+    """They could not be removed after all, and must send heartbeats again."""
     for member in members:
         set_session_deadline(state, group.id, member, now)
         set_rebalance_deadline(state, group.id, member, now)
@@ -94,7 +94,7 @@ def _stay(
 
 
 def _timed_out(state: GroupState, key: MemberTimer, now: Instant) -> Outcome:
-    """A member that may be gone already was silent, or slow, for too long."""
+    """A member, which may be gone already, was silent or slow for too long."""
     group = state.groups.get(key.group_id)
     member = group.members.get(key.member_id) if isinstance(group, ConsumerGroup) else None
     if member is None:
@@ -109,14 +109,14 @@ def _timed_out(state: GroupState, key: MemberTimer, now: Instant) -> Outcome:
 
 
 def _try_again(failed: Failed | None, state: GroupState, key: MemberTimer, now: Instant, refusal: Refused) -> None:
-    """It could not be written that the member is out, and nothing else may ever notice that it is silent or slow."""
+    """The member's removal could not be written, and nothing else may ever notice that it is silent or slow."""
     if failed is not None:
         failed(refusal)
     state.deadlines.set(key, now.mono_ms + RETRY_MS)
 
 
 def _is_meant(key: MemberTimer, member: Member) -> bool:
-    """Deadlines of members that changed their protocol meanwhile, or did what they should, mean nothing."""
+    """Deadlines mean nothing for members that have changed their protocol meanwhile, or done what they should."""
     match key:
         case RebalanceTimeout():
             return member.current.state is MemberState.UNREVOKED_PARTITIONS

@@ -14,7 +14,7 @@ from .steps import set_rebalance_deadline
 
 
 def loaded(state: GroupState, now: Instant) -> Outcome:
-    """Members have all their time again, and topics may have changed meanwhile."""
+    """Members get their full timeouts again, and topics may have changed in the meantime."""
     for group in _consumer_groups(state):
         group.topics_changed = True
         group.new_topics = True
@@ -23,7 +23,7 @@ def loaded(state: GroupState, now: Instant) -> Outcome:
 
 
 def topics_changed(state: GroupState, names: Iterable[TopicName], now: Instant) -> Outcome:
-    """Topics were created, got partitions, or were deleted. Each group looks at it at its next heartbeat."""
+    """Topics were created, got partitions, or were deleted. Each group looks at them at its next heartbeat."""
     changed = frozenset(names)
     created = any(name in state.image.topics for name in changed)
     for group in _consumer_groups(state):
@@ -42,7 +42,7 @@ def set_session_deadline(state: GroupState, group_id: str, member: Member, now: 
 
 
 def start_deadlines(state: GroupState, group: ConsumerGroup, now: Instant) -> None:
-    """All members have all their time again."""
+    """All members get their full timeouts again."""
     for member in group.members.values():
         set_session_deadline(state, group.id, member, now)
         set_rebalance_deadline(state, group.id, member, now)

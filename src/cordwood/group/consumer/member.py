@@ -26,7 +26,7 @@ LEFT_FOR_A_WHILE: Final = -2
 """The epoch of a static member that said it would be back within its session timeout."""
 
 Held = Mapping[UUID, Mapping[int, int]]
-"""Partitions of topics, each with the epoch since which the member has it. No topic without partitions."""
+"""Partitions by topic, each with the epoch since which the member has it. No topic without partitions."""
 
 NOTHING: Final[Held] = {}
 
@@ -39,13 +39,13 @@ class MemberState(IntEnum):
     """How far a member has followed its target assignment. The numbers are those of the stored records."""
 
     STABLE = 0
-    """It has what it shall have."""
+    """It has what it should have."""
     UNREVOKED_PARTITIONS = 1
-    """It was told to give up partitions, and has not confirmed it."""
+    """It was told to give up partitions, and has not confirmed that yet."""
     UNRELEASED_PARTITIONS = 2
-    """It gave up all that it must, and waits for what others have not given up."""
+    """It has given up all that it must, and waits for partitions that others have not given up."""
     UNKNOWN = 127
-    """A later version's state, or none that makes sense: the member has to join again."""
+    """A later version's state, or one that makes no sense: the member has to rejoin."""
 
     @classmethod
     def _missing_(cls, value: object) -> "MemberState":
@@ -54,7 +54,7 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A member as it described itself. What a heartbeat leaves out stays as it was."""
+    """A member as it has described itself. What a heartbeat leaves out stays as it was."""
 
     instance_id: str | None = None
     rack_id: str | None = None
@@ -99,7 +99,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """What a member has. Partitions in ``revoking`` are still its own, but it was told to give them up."""
+    """What a member has. Partitions in ``revoking`` are still its own, but it has been told to give them up."""
 
     epoch: int = JOINING
     previous_epoch: int = -1
@@ -164,7 +164,7 @@ def _held(topics: list[CurrentTopicPartitions], member_epoch: int) -> Held:
 
 
 def in_order(topics: Collection[UUID]) -> Collection[UUID]:
-    """Topics in the order in which they are stored and told. Most members have partitions of one."""
+    """Topics in the order in which they are stored and sent. Most members have partitions of only one."""
     return topics if len(topics) <= 1 else sorted(topics, key=_NUMBER)
 
 

@@ -1,10 +1,10 @@
-"""Groups that change their protocol while they are at work (``group.consumer.migration.policy``).
+"""Groups that change their protocol while they are in use (``group.consumer.migration.policy``).
 
-*Up*: the first member of the consumer protocol that joins a classic group makes it a consumer group. The members that
-are there stay what they are, with the partitions that they have, and the group's generation becomes its epoch. They are
-told to join again, and are served by ``classic_members`` from then on.
+*Up*: the first member of the consumer protocol that joins a classic group makes it a consumer group. The existing
+members stay classic members, with the partitions that they have, and the group's generation becomes its epoch. They are
+told to rejoin, and are served by ``classic_members`` from then on.
 
-*Down*: when all members that remain speak the classic protocol, the group is a classic group again, and rebalances.
+*Down*: when all remaining members speak the classic protocol, the group becomes a classic group again, and rebalances.
 """
 
 from collections.abc import Collection, Mapping
@@ -34,9 +34,9 @@ UPGRADING = ("upgrade", "bidirectional")
 DOWNGRADING = ("downgrade", "bidirectional")
 DISABLED = "disabled"
 ASSIGNORS_OF_ALL = ("range", "roundrobin", "sticky", "cooperative-sticky")
-"""Consumers get by without what is said in an assignment of theirs beyond partitions.
+"""With these assignors, consumers need nothing in an assignment but its partitions.
 
-Some leaders say something there all the same: librdkafka repeats what each member said when it joined. Kafka refuses to
+Some leaders add something all the same: librdkafka repeats what each member said when it joined. Kafka refuses to
 upgrade such a group, and its consumers of the new protocol end with a fatal error.
 """
 
@@ -45,7 +45,7 @@ upgrade such a group, and its consumers of the new protocol end with a fatal err
 
 
 def upgraded(state: GroupState, group: Group, now: Instant) -> Draft:
-    """A classic group as a consumer group, for the member that joins it. ``Refused`` if it cannot be one."""
+    """A classic group as a consumer group, for the member that joins it. Raises ``Refused`` if it cannot be one."""
     assert isinstance(group, ClassicGroup)
     if group.is_empty:
         return Draft(ConsumerGroup(group.id), group.tombstones())
@@ -71,7 +71,7 @@ def upgraded(state: GroupState, group: Group, now: Instant) -> Draft:
 
 
 def _release(state: GroupState, group: ClassicGroup, draft: Draft, now: Instant) -> None:
-    """Whoever waits for the classic group is told to join again, and has a session's time for that."""
+    """Callers that wait in the classic group are told to rejoin, and have a session timeout's time for that."""
     turn = classic.Turn(state, group, now)
     turn.release(Error.REBALANCE_IN_PROGRESS)
     draft.replies += turn.outcome.replies
@@ -109,8 +109,8 @@ def _held(
 ) -> Mapping[str, Held]:
     """What each member has: what it was assigned, and what it said it had when it joined.
 
-    The latter counts where nothing is assigned, as after a generation that came to nothing: a cooperative consumer
-    reads on meanwhile. Should two claim a partition, it is the first one's.
+    The latter counts if it has no assignment, as after a generation that was abandoned: a cooperative consumer goes on
+    reading in the meantime. If two members claim a partition, the first one gets it.
     """
     assigned = [(each.id, _assigned(group, each)) for each in group.roster.members.values()]
     newest_first = sorted(said, key=lambda member_id: -said[member_id].generation_id)
@@ -163,7 +163,7 @@ def _shall_have(member: Member) -> dict[UUID, frozenset[int]]:
 
 
 def can_downgrade(state: GroupState, members: Collection[Member]) -> bool:
-    """Shall a group that has these members, and no others, be a classic group?"""
+    """Should a group with exactly these members be a classic group?"""
     config = state.config
     return (
         0 < len(members) <= config.group_max_size
@@ -174,7 +174,9 @@ def can_downgrade(state: GroupState, members: Collection[Member]) -> bool:
 
 
 def _are_a_group(members: Collection[Member]) -> bool:
-    """Do they know a protocol in common, and is each instance there once? It is so unless the log was tampered with."""
+    """Do they know a protocol in common, and is each instance there once? This is so unless the log was tampered
+    with.
+    """
     known = [{each.name for each in _protocols(member)} for member in members]
     static = [member.description.instance_id for member in members if member.description.instance_id is not None]
     return bool(set.intersection(*known)) and len(static) == len(set(static))
@@ -187,10 +189,10 @@ def _protocols(member: Member) -> list[ClassicProtocol]:
 def downgrade(
     state: GroupState, draft: Draft, now: Instant, *replies: tuple[Caller, object], rebalance: bool
 ) -> Outcome:
-    """Let the group in *draft*, all of whose members speak the classic protocol, be a classic group.
+    """Turn the group in *draft*, all of whose members speak the classic protocol, into a classic group.
 
-    Like every classic group it is put in its place at once, and taken out again if its record cannot be written. What
-    was drafted is in that record: of the consumer group, there is only its end to be written.
+    Like every classic group, it is put in its place at once, and removed again if its record cannot be written. That
+    record contains what was drafted: of the consumer group, only its end must be written.
     """
     consumer_group, original = draft.group, draft.original
     group = ClassicGroup.of_members(
@@ -222,7 +224,7 @@ def _undo(turn: classic.Turn, original: ConsumerGroup, refusal: Refused) -> None
 
 
 def _classic_member(state: GroupState, member: Member) -> classic.Member:
-    """It is assigned what it has. It shall have nothing else, or the group rebalances."""
+    """It is assigned what it has. It should have nothing else, or the group rebalances."""
     description = member.description
     assert description.classic is not None
     protocols = {each.name: each.metadata for each in description.classic.supported_protocols}
@@ -239,7 +241,7 @@ def _classic_member(state: GroupState, member: Member) -> classic.Member:
 
 
 def _has(current: Current) -> dict[UUID, set[int]]:
-    """It may still read what it was told to give up."""
+    """It may still be reading what it was told to give up."""
     has: dict[UUID, set[int]] = {}
     for held in (current.assigned, current.revoking):
         for topic_id, partitions in held.items():

@@ -1,6 +1,6 @@
 """Who has which partition. No partition is given to a member before its last owner has given it up.
 
-Kafka keeps the owners' epochs for this; the owner says more and is as easy to keep.
+Kafka keeps the owners' epochs for this; the owner itself says more, and is just as easy to keep.
 """
 
 from uuid import UUID
@@ -39,7 +39,9 @@ class Owners:
             self._topics.setdefault(topic_id, {}).update(dict.fromkeys(partitions, member_id))
 
     def release(self, member_id: str, held: Held) -> None:
-        """A partition that a later record gave to someone else is theirs: a log may have lost what came between."""
+        """A partition that a later record has given to another member stays with that one: the log may have lost what
+        came between.
+        """
         for topic_id, partitions in held.items():
             owners = self._topics.get(topic_id, {})
             for partition in partitions:

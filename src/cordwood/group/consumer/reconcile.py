@@ -1,15 +1,15 @@
 """A member's next step towards its target assignment. Pure: values in, a value out.
 
-A member gives up first and is given afterwards, and keeps reading what stays its own all the while:
+A member first gives up partitions and then gets others, and keeps reading what stays its own all the while:
 
-- It is told to give up what it has and shall not have, and stays at its epoch until it says that it has done so
+- It is told to give up what it has and should not have, and stays at its epoch until it says that it has done so
   (UNREVOKED_PARTITIONS).
-- Then it goes to the target's epoch and gets what is free. As long as something is not free, because its last owner has
-  not given it up, the member looks again at each heartbeat (UNRELEASED_PARTITIONS).
+- Then it moves to the target's epoch and gets what is free. As long as something is not free, because its last owner
+  has not given it up, this is repeated at each heartbeat (UNRELEASED_PARTITIONS).
 - When it has everything it is STABLE, until there is a newer target.
 
-A member that changes its subscription stops reading what it does not subscribe to, even when the target that takes this
-into account is still to be made.
+A member that changes its subscription stops reading what it no longer subscribes to, even before there is a target that
+takes this into account.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -50,7 +50,7 @@ STEPS: Final[Mapping[tuple[MemberState, bool, bool], Step]] = {
     (UNRELEASED, True, True): Step.ADVANCE,
 }
 
-# (must it give something up first?, is something that it shall have not free?) -> the state it is in then
+# (must it give something up first?, is something that it should have not free?) -> the state it is in then
 NEXT_STATES: Final[Mapping[tuple[bool, bool], MemberState]] = {
     (True, False): UNREVOKED,
     (True, True): UNREVOKED,
@@ -64,7 +64,7 @@ Owned = Mapping[UUID, Collection[int]]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Where a member shall get to."""
+    """Where a member should get to."""
 
     epoch: int
     target: Target
@@ -76,7 +76,7 @@ class Goal:
 def reconcile(current: Current, goal: Goal, owned: Owned | None, is_free: Callable[[UUID, int], bool]) -> Current:
     """What the member has next; *current* itself if nothing changes.
 
-    *owned* is what the member says it has, None if it does not say. *is_free* tells whether nobody has a partition.
+    *owned* is what the member says it has, None if it does not say. *is_free* tells whether a partition has no owner.
     """
     if current.state is MemberState.UNKNOWN:
         return _start_over(current, goal, owned, is_free)
@@ -124,14 +124,14 @@ def _wanted(goal: Goal, topic_id: UUID) -> Collection[int]:
 def _take_free(
     held: dict[UUID, dict[int, int]], current: Current, goal: Goal, is_free: Callable[[UUID, int], bool]
 ) -> bool:
-    """Add what the member lacks and nobody else has. Is that all it lacked?"""
+    """Add what the member lacks and no other member has. Was that all it lacked?"""
     complete = True
     for topic_id in goal.target:
         has = held.get(topic_id, {})
         for partition in _wanted(goal, topic_id):
             if partition in has:
                 continue
-            # What it was just giving up is its own: nobody else can have got it in between.
+            # What it was just giving up is still its own: no other member can have got it in between.
             if is_free(topic_id, partition) or partition in current.revoking.get(topic_id, ()):
                 has = held.setdefault(topic_id, has)
                 has[partition] = goal.epoch
@@ -154,7 +154,7 @@ def _drop(current: Current, goal: Goal, owned: Owned | None) -> Current:
 
 
 def _still_has(revoking: Held, owned: Owned | None) -> bool:
-    """Does the member have anything that it must give up? Without a word from it, it does."""
+    """Does the member still have anything that it must give up? If it does not say, it does."""
     if not revoking or owned is None:
         return bool(revoking)
     return any(partition in revoking.get(topic_id, ()) for topic_id, held in owned.items() for partition in held)

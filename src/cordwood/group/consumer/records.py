@@ -1,4 +1,4 @@
-"""The records of a consumer group, as Kafka writes them. What is gone has a key and no value."""
+"""The records of a consumer group, as Kafka writes them. A deletion has a key and no value."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -23,7 +23,7 @@ from cordwood.wire.compiler import maker
 from .member import Current, Description, in_order
 
 Target = Mapping[UUID, frozenset[int]]
-"""What a member shall have: partitions of topics. No topic without partitions."""
+"""What a member should have: partitions by topic. No topic without partitions."""
 
 _current_key: Final = maker(ConsumerGroupCurrentMemberAssignmentKey)
 
@@ -68,7 +68,7 @@ def assignment_epoch_record(group_id: str, epoch: int, timestamp: int) -> StateR
 
 
 def pattern_record(group_id: str, pattern: str, topics: Iterable[str], timestamp: int) -> StateRecord:
-    """The version of the metadata is not told: it is no number here that would mean something after a restart."""
+    """The version of the metadata is not written: no such number here would mean anything after a restart."""
     key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=pattern)
     return StateRecord(key, ConsumerGroupRegularExpressionValue(topics=sorted(topics), timestamp=timestamp))
 
@@ -78,7 +78,7 @@ def no_pattern_record(group_id: str, pattern: str) -> StateRecord:
 
 
 def no_member_records(group_id: str, member_id: str) -> list[StateRecord]:
-    """In this order: a member that is forgotten has nothing, and nothing is meant for it."""
+    """In this order, because a member that is forgotten must have nothing and no target."""
     return [
         current_record(group_id, member_id, None),
         target_record(group_id, member_id, None),

@@ -8,10 +8,10 @@ from cordwood.wire.messages import ConsumerGroupHeartbeatRequest
 from .member import JOINING, LEFT, LEFT_FOR_A_WHILE
 
 MEMBER_ID_FROM_CLIENT_VERSION: Final = 1
-"""Since this version a member chooses its id itself; before, it is given one when it joins."""
+"""Since this version, a member chooses its id itself; before, it is given one when it joins."""
 
 BLANKS: Final = "".join(map(chr, range(0x21)))
-"""What Java trims."""
+"""The characters that Java's trim() removes."""
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: tuple[str, ...]) -> None:
@@ -35,7 +35,9 @@ def check_request(request: ConsumerGroupHeartbeatRequest, api_version: int, assi
 
 
 def is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Does the member say everything? It does if it is not sure that the broker knows, and wants to hear it back."""
+    """Does the member say everything? It does if it is not sure that the broker knows, and then it wants everything in
+    return.
+    """
     subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     return request.rebalance_timeout_ms != -1 and subscribes and request.topic_partitions is not None
 

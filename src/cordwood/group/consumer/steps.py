@@ -1,4 +1,4 @@
-"""The steps of a heartbeat that members of both protocols take: what they say, what is shared out, what they get."""
+"""The steps of a heartbeat that members of both protocols take: describing themselves, assigning, and reconciling."""
 
 from functools import partial
 
@@ -19,9 +19,9 @@ from .topics import metadata_hash, topic_ids
 
 
 def describe(draft: Draft, before: Member, description: Description, state: GroupState, now: Instant) -> bool:
-    """Write what a member says of itself, and a new epoch of the group if that changes what there is to share out.
+    """Write what a member says about itself, and a new epoch of the group if that changes what is to be assigned.
 
-    Has the member changed its subscription?
+    Returns whether the member has changed its subscription.
     """
     old = before.description
     if description is old and before.id in draft.group.members:
@@ -38,9 +38,9 @@ def describe(draft: Draft, before: Member, description: Description, state: Grou
 
 
 def find_room(draft: Draft, member_id: str, state: GroupState, now: Instant) -> None:
-    """``Refused`` if there is no memory for what a new member brings, or a known one says anew.
+    """Raises ``Refused`` if there is no memory for what a new member brings, or a known one says anew.
 
-    Partitions that members are given who have said nothing new are theirs in any case.
+    Partitions given to members that have said nothing new are theirs in any case.
     """
     group_bytes = GROUP_BYTES + 4 * len(draft.group.id) if draft.was_empty else 0
     growth_bytes = group_bytes + draft.group.weight_bytes - draft.weight_bytes_before
@@ -58,7 +58,7 @@ def _check_names(draft: Draft) -> None:
 
 
 def _look_at_topics(draft: Draft, state: GroupState, now: Instant, *, bump: bool) -> None:
-    """Take in what is new in the topics' metadata, if it may be that there is something."""
+    """Take in changes of the topics' metadata, if there may be any."""
     if is_refresh_due(draft.group, state.config.group_consumer_regex_refresh_interval_ms, now.wall_ms):
         bump |= refresh(draft, state.image, now.wall_ms)
     if bump or draft.marked.topics_changed:
@@ -67,7 +67,7 @@ def _look_at_topics(draft: Draft, state: GroupState, now: Instant, *, bump: bool
 
 
 def next_epoch_if(draft: Draft, state: GroupState, condition: bool) -> None:
-    """The group's next epoch, on a condition or because the topics' metadata is not what it was."""
+    """Begin the group's next epoch, if *condition* is true or the topics' metadata has changed."""
     group = draft.group
     new_hash = metadata_hash(state.image, group.topics)
     if condition or new_hash != group.metadata_hash:
@@ -105,7 +105,7 @@ def _set_rebalance_deadline(state: GroupState, draft: Draft, member_id: str, now
 
 
 def set_rebalance_deadline(state: GroupState, group_id: str, member: Member, now: Instant) -> None:
-    """Whoever was told to give up partitions has so much time. Classic members have other deadlines for that."""
+    """How long a member may take to give up partitions. Classic members have other deadlines for that."""
     key = RebalanceTimeout(group_id, member.id)
     if member.current.state is MemberState.UNREVOKED_PARTITIONS and not member.is_classic:
         state.deadlines.set(key, now.mono_ms + member.description.rebalance_timeout_ms)

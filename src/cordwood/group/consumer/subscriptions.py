@@ -1,4 +1,4 @@
-"""What the members of a group have said of themselves, counted: who would miss a topic, a pattern, an assignor?"""
+"""What the members of a group have said about themselves, counted: who would miss a topic, a pattern, an assignor?"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -8,11 +8,11 @@ from .member import Description
 from .weight import names_bytes
 
 NAMES_MAX: Final = 100_000
-"""Names that the members of a group may subscribe to. Members who all want the same count once."""
+"""How many names the members of a group may subscribe to. Members with the same subscription count once."""
 
 
 class Wish(NamedTuple):
-    """Names that so many members subscribe to, all of them and no others."""
+    """A set of names, and how many members subscribe to exactly these."""
 
     topics: frozenset[str]
     members: int
@@ -20,7 +20,7 @@ class Wish(NamedTuple):
 
 @dataclass(slots=True)
 class Subscriptions:
-    """How many members there are for each. What nobody has is not in there."""
+    """How many members there are for each. What has none is not in there."""
 
     names: dict[str, int] = field(default_factory=dict)
     wishes: dict[frozenset[str], "Wish"] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Subscriptions:
     classic_protocols: dict[str, int] = field(default_factory=dict)
     classic_members: int = 0
     names_bytes: int = 0
-    """What the names take in memory."""
+    """The memory that the names take."""
 
     def copy(self) -> "Subscriptions":
         return Subscriptions(
@@ -70,7 +70,7 @@ class Subscriptions:
             self.names_bytes -= names_bytes(topics)
 
     def same(self, topics: frozenset[str]) -> frozenset[str]:
-        """The same names as others have, where others want the same: thousands of them are kept once."""
+        """The same set of names as other members have, if there is one: thousands of names are kept only once."""
         wish = self.wishes.get(topics)
         return topics if wish is None else wish.topics
 
@@ -80,7 +80,7 @@ class Subscriptions:
         return sum(map(len, self.wishes))
 
     def preferred_assignor(self, served: Sequence[str]) -> str:
-        """The one that most members ask for, among those that are served; the first of these if nobody asks."""
+        """The one of *served* that most members ask for; the first of these if no member asks for one."""
         asked = [name for name in self.assignors if name in served]
         return min([(-self.assignors[name], name) for name in asked])[1] if asked else served[0]
 

@@ -1,7 +1,8 @@
-"""The target assignment: who shall have which partition. Each new one has the group's epoch.
+"""The target assignment: which member should have which partition. Each new one has the group's epoch.
 
-Between two of them lies ``group.consumer.assignment.interval.ms``, so that a group in which many join or leave at once
-is not assigned anew for each of them. The first one is made at once, and none is made for nobody: it takes a heartbeat.
+Between two of them there must be ``group.consumer.assignment.interval.ms``, so that a group that many members join or
+leave at once does not get a new one for each of them. The first one is made at once. None is made without members,
+because it takes a heartbeat.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from .topics import existing
 
 
 def is_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
-    """Shall there be a new target assignment now? A clock that went back must not hold it up."""
+    """Should there be a new target assignment now? A clock that went back must not delay it."""
     if group.epoch <= group.assignment_epoch:
         return False
     made_at_ms = group.assignment_timestamp
@@ -25,7 +26,7 @@ def is_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
 
 
 def assign(draft: Draft, image: MetadataImage, assignors: Sequence[str], now_ms: int) -> None:
-    """Make a new target assignment, and write what is different in it. *assignors* are those that are served."""
+    """Make a new target assignment, and write the differences. *assignors* are those that are served."""
     group = draft.group
     assignor = ASSIGNORS[group.subscriptions.preferred_assignor(assignors)]
     targets: dict[str, dict[UUID, frozenset[int]]] = assignor.assign(_spec(group, image))

@@ -1,4 +1,4 @@
-"""The topics of a group in the cluster's metadata: do they exist, and has anything changed that matters to it?"""
+"""A group's topics in the cluster's metadata: do they exist, and has anything changed that matters to the group?"""
 
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -23,7 +23,7 @@ def topic_ids(image: MetadataImage, names: Iterable[str]) -> frozenset[UUID]:
 
 
 def metadata_hash(image: MetadataImage, names: Iterable[str]) -> int:
-    """A number that is another one when a topic comes, goes, is made anew, or gets partitions."""
+    """A number that changes when a topic is created, deleted, recreated, or gets partitions."""
     digest = blake2b(digest_size=8)
     topics = existing(image, names)
     for topic in topics:

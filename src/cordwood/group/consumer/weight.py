@@ -1,6 +1,7 @@
-"""What the parts of a consumer group take in memory, about (see ``group.memory``). Names count by their lengths.
+"""Roughly the memory that the parts of a consumer group take (see ``group.memory``). Names count by their lengths.
 
-A partition that a member has is in what it has, and in who has it; one that it shall have is in its target besides.
+A partition that a member has is recorded with the member and with the owners; one that it should have is also in its
+target.
 """
 
 from typing import Final
@@ -11,7 +12,7 @@ from .member import Current, Description, Held, Member
 from .records import Target
 
 NAME_BYTES: Final = 150
-"""The name of a topic that a member subscribes to, or that a pattern matches, without its letters."""
+"""The name of a topic that a member subscribes to, or that a pattern matches, without its characters."""
 
 CHARACTER_BYTES: Final = 4
 TOPIC_BYTES: Final = 500
@@ -60,5 +61,5 @@ def names_bytes(names: frozenset[str]) -> int:
 
 
 def pattern_bytes(pattern: str, topics: frozenset[str]) -> int:
-    """The names are often those of the metadata, and not always: a reload makes new ones."""
+    """The names are often those of the metadata, but not always: a reload makes new ones."""
     return CHARACTER_BYTES * len(pattern) + names_bytes(topics)

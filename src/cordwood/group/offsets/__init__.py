@@ -1,4 +1,4 @@
-"""Committing, fetching, deleting and forgetting offsets; listing and deleting groups.
+"""Committing, fetching, deleting and expiring offsets; listing and deleting groups.
 
 - ``commit`` (OffsetCommit 2-10), ``delete`` (OffsetDelete 0): handlers, (state, request, caller, now) -> Outcome
 - ``fetch_group`` (OffsetFetch 1-10, one of its groups), ``list_groups`` (ListGroups, one shard's share): they only read

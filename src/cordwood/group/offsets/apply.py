@@ -15,7 +15,7 @@ def _apply(state: GroupState, key: OffsetCommitKey, value: CommittedOffset | Non
         state.offsets.remove(group_id, topic, partition)
         return
     if group_id not in state.groups:
-        # Whoever commits without being a member makes a group without members: Kafka calls it a simple one.
+        # A commit by somebody who is not a member creates a group without members: Kafka calls it a simple one.
         state.groups[group_id] = ClassicGroup(group_id)
     state.offsets.put(group_id, topic, partition, value)
 

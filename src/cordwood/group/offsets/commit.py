@@ -1,13 +1,13 @@
 """OffsetCommit (8), versions 2-10: a group says how far it has read.
 
-- 2-4: the client may choose for how long; 6: leader epochs; 7: static members; 9: members of consumer groups;
-  10: topics by id.
+- 2-4: the client may choose the retention; 6: leader epochs; 7: static members; 9: members of consumer groups; 10:
+  topics by id.
 
-Partitions that do not exist are refused one by one, before anything else is looked at; so are notes that are too long.
-Whether the sender may commit at all is for the group to say, and then all that is left is refused.
+Partitions that do not exist are refused one by one, before anything else is checked; so is metadata that is too long.
+The group decides whether the sender may commit at all; if not, all the rest is refused.
 
-A commit whose records do not fit into one batch is refused as a whole, with INVALID_COMMIT_OFFSET_SIZE, which is made
-for it. (Kafka 4 has UNKNOWN_SERVER_ERROR, which tells a person nothing.)
+A commit whose records do not fit into one batch is refused as a whole, with INVALID_COMMIT_OFFSET_SIZE, which was made
+for this. (Kafka 4 answers UNKNOWN_SERVER_ERROR, which tells nobody anything.)
 """
 
 from collections.abc import Sequence
@@ -45,18 +45,18 @@ GROUP_ID_NOT_FOUND_SINCE: Final = 9
 RETENTION_UNCHOSEN: Final = -1
 TIMESTAMP_MAX: Final = (1 << 63) - 1
 RECORD_BYTES_LEAST: Final = 40
-"""What the record of an offset takes besides the names and the note in it, at the very least."""
+"""What an offset's record takes at the very least, besides the names and the metadata in it."""
 
 
 LOOKED_AT_FROM_BYTES: Final = 4096
-"""Fewer than these are left to the log to refuse: to know its limit takes longer than to make the records."""
+"""Smaller commits are left for the log to refuse: looking up its limit takes longer than making the records."""
 
 _BY_KEY: Final = Gathers.BY_KEY
 _new: Final = tuple.__new__  # makes a named tuple in a third of the time
 
 
 def commit(state: GroupState, request: OffsetCommitRequest, caller: Caller, now: Instant) -> Outcome:
-    """What comes of it gathers, unless it makes a group: that must be there for whoever comes next."""
+    """The outcome is gathered, unless it creates a group: that must exist for the next request."""
     version, group_id = caller.api_version, request.group_id
     group = state.groups.get(group_id)
     check: CheckPartition | None = None
@@ -93,7 +93,7 @@ def commit(state: GroupState, request: OffsetCommitRequest, caller: Caller, now:
 def refused_commit(
     image: MetadataImage, request: OffsetCommitRequest, version: int, refusal: Refused
 ) -> OffsetCommitResponse:
-    """The answer to a commit that was refused: whatever is known has that error."""
+    """The answer to a commit that was refused: every partition that exists has that error."""
     is_too_large = refusal.error is Error.RECORD_LIST_TOO_LARGE
     error = Error.INVALID_COMMIT_OFFSET_SIZE if is_too_large else refusal.error
     errors: list[int] = []
@@ -105,7 +105,7 @@ def refused_commit(
 
 
 def _answer(request: OffsetCommitRequest, version: int, errors: Sequence[int]) -> OffsetCommitResponse | Encoded:
-    """Most commits are of one partition and go well: what to say then is remembered, which saves 2 of 15 µs."""
+    """Most commits are of one partition and succeed: their answers are remembered, which saves 2 of 15 µs."""
     if errors == [NO_ERROR] and len(request.topics) == 1:
         (topic,) = request.topics
         return _fine(version, topic.name, topic.topic_id.int, topic.partitions[0].partition_index)
@@ -140,7 +140,7 @@ def _response(request: OffsetCommitRequest, errors: Sequence[int]) -> OffsetComm
 
 
 def _unknown(topic: TopicInfo | None, version: int) -> Error:
-    """What to say of a partition that does not exist, perhaps because its topic does not."""
+    """The error for a partition that does not exist, perhaps because its topic does not."""
     by_id = topic is None and version >= TOPIC_IDS_SINCE
     return Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -154,7 +154,9 @@ def _find(image: MetadataImage, topic: OffsetCommitRequestTopic, version: int) -
 def _check_group(
     state: GroupState, group: Group | None, request: OffsetCommitRequest, version: int, now: Instant
 ) -> CheckPartition | None:
-    """May the sender commit for the group? One that does not exist is made by whoever is no member of it."""
+    """May the sender commit for the group? If the group does not exist, a sender that claims no membership creates
+    it.
+    """
     if group is None:
         if request.generation_id_or_member_epoch >= 0:
             raise Refused(Error.GROUP_ID_NOT_FOUND if version >= GROUP_ID_NOT_FOUND_SINCE else Error.ILLEGAL_GENERATION)
@@ -172,7 +174,7 @@ def _check_group(
 
 
 def _is_too_long(note: str, limit: int) -> bool:
-    """Kafka counts in 16-bit units, of which characters beyond the basic plane have two."""
+    """Kafka counts in 16-bit units, and characters beyond the basic plane have two of them."""
     return 2 * len(note) > limit and len(note) + sum(character > "\uffff" for character in note) > limit
 
 
@@ -182,6 +184,6 @@ def _offset(
     expire_timestamp, topic_id = NEVER_CHOSEN, topic.id
     if request.retention_time_ms != RETENTION_UNCHOSEN:
         expire_timestamp = min(now.wall_ms + request.retention_time_ms, TIMESTAMP_MAX)
-        topic_id = TopicId(NO_UUID)  # a record has either, see ``stored_offsets``
+        topic_id = TopicId(NO_UUID)  # a record has either a topic id or an expiry, see ``stored_offsets``
     offset, leader_epoch = asked.committed_offset, asked.committed_leader_epoch
     return _new(CommittedOffset, (offset, leader_epoch, note, now.wall_ms, expire_timestamp, topic_id))

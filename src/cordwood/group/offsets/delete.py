@@ -1,4 +1,6 @@
-"""OffsetDelete (47), version 0: forget offsets of topics that a group is not subscribed to. DeleteGroups: all of it."""
+"""OffsetDelete (47), version 0: delete offsets of topics that a group is not subscribed to. DeleteGroups: the whole
+group.
+"""
 
 from collections.abc import Iterator
 
@@ -38,7 +40,7 @@ def delete(state: GroupState, request: OffsetDeleteRequest, caller: Caller, now:
 
 
 def _look_at(state: GroupState, group: Group, topic: OffsetDeleteRequestTopic) -> Iterator[tuple[int, Error]]:
-    """What to say about each partition of a topic."""
+    """The result for each partition of a topic."""
     info = state.image.topics.get(TopicName(topic.name))
     count = len(info.partitions) if info is not None else 0
     known = Error.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed_to(topic.name) else Error.NONE
@@ -52,7 +54,7 @@ def _is_there(state: GroupState, group_id: str, topic: str, index: int) -> bool:
 
 
 def delete_group(state: GroupState, group_id: str) -> list[StateRecord]:
-    """What to write to delete a group with all of its offsets.
+    """The records that delete a group with all of its offsets.
 
     Raises:
         Refused: there is no such group, or it has members.

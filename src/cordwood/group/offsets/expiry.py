@@ -1,9 +1,10 @@
-"""Offsets that nobody needs any more are forgotten, and groups that have nothing else (KIP-211).
+"""Offsets that are no longer needed are deleted, and so are groups that have nothing else (KIP-211).
 
 Every ``offsets.retention.check.interval.ms`` a round goes through all groups, some at a time. A group says from when on
-its offsets' retention counts: for one without members from the moment when the last left, or from each commit if it
-never had any; for one with members only in topics that they are not subscribed to. An offset goes when the time is
-``offsets.retention.minutes`` old, or at the time that its client chose. A group without members and offsets goes too.
+the retention of its offsets counts: for one without members, from the moment when the last one left, or from each
+commit if it never had any; for one with members, only in topics that they are not subscribed to. An offset is deleted
+``offsets.retention.minutes`` after that time, or at the time that its client chose. A group without members and offsets
+is deleted too.
 """
 
 from cordwood.coordinator.outcome import Outcome
@@ -23,14 +24,14 @@ MINUTE_MS = 60_000
 
 
 def loaded(state: GroupState, now: Instant) -> Outcome:
-    """Begin to look now and then; and forget the offsets of topics that went while nobody here was told."""
+    """Schedule the rounds; and delete the offsets of topics that were deleted while nobody here was told."""
     forget_stale(state, now)
     state.deadlines.set(OffsetsExpiry(), now.mono_ms + state.config.offsets_retention_check_interval_ms)
     return Outcome()
 
 
 def _begin(state: GroupState, key: OffsetsExpiry, now: Instant) -> Outcome:
-    """A new round, unless the last one has not ended yet."""
+    """Begin a new round, unless the last one has not ended yet."""
     state.deadlines.set(key, now.mono_ms + state.config.offsets_retention_check_interval_ms)
     if state.groups_to_expire:
         assert OffsetsExpiryGoesOn() in state.deadlines
@@ -53,13 +54,13 @@ def _go_on(state: GroupState, key: OffsetsExpiryGoesOn, now: Instant) -> Outcome
 
 
 def _wait(state: GroupState, key: OffsetsExpiryGoesOn, now: Instant) -> None:
-    """It could not be written. What was left out comes again in the next round."""
+    """It could not be written. What was left out is found again in the next round."""
     if key in state.deadlines:
         state.deadlines.set(key, now.mono_ms + RETRY_MS)
 
 
 def _expire(state: GroupState, group: Group, found: Slice, now: Instant) -> bool:
-    """Remove what a group has too much; False if there is more of it."""
+    """Remove the offsets of a group that have expired; False if there are more of them."""
     retention_ms = state.config.offsets_retention_minutes * MINUTE_MS
     is_bare = True
     for topic, partitions in state.offsets.topics(group.id).items():

@@ -1,10 +1,11 @@
-"""OffsetFetch (9), versions 1-10: how far a group has read. Here is one group's share of an answer.
+"""OffsetFetch (9), versions 1-10: how far a group has read. This is one group's share of an answer.
 
-- 2: all topics at once; 7: offsets that a transaction may still change can be waited for; 8: many groups, whose
-  answers the broker's handler puts together; 9: members of consumer groups; 10: topics by id.
+- 2: all topics at once; 7: offsets that a transaction may still change can be waited for; 8: many groups, whose answers
+  the broker's handler puts together; 9: members of consumer groups; 10: topics by id.
 
-What was never committed is -1, without an error, and so is everything of a group that does not exist. An offset that
-was committed for another topic of the same name is none. What is asked for twice is answered once.
+An offset that was never committed is -1, without an error, and so are all offsets of a group that does not exist. An
+offset that was committed for an earlier topic of the same name does not count. A partition that is asked for twice is
+answered once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,7 +37,7 @@ def fetch_group(
     """The group's offsets in the partitions asked for, or in all.
 
     Raises:
-        Refused: the member that asks is not one, or not in this epoch.
+        Refused: the caller is not a member, or not in this epoch.
     """
     group = state.groups.get(request.group_id)
     if group is not None:
@@ -47,7 +48,7 @@ def fetch_group(
 
 
 def _once(topics: Iterable[OffsetFetchRequestGroupTopic]) -> list[OffsetFetchRequestGroupTopic]:
-    """Each partition once: to name it takes some bytes, and its answer may have a note of kilobytes."""
+    """Each partition once: naming it takes a few bytes, and its answer may have metadata of kilobytes."""
     found: dict[tuple[str, UUID], dict[int, None]] = {}
     for topic in topics:
         found.setdefault((topic.name, topic.topic_id), {}).update(dict.fromkeys(topic.partition_indexes))
@@ -58,7 +59,7 @@ def _once(topics: Iterable[OffsetFetchRequestGroupTopic]) -> list[OffsetFetchReq
 
 
 class _Share:
-    """What one group has in the answer."""
+    """One group's share of the answer."""
 
     def __init__(self, state: GroupState, group_id: str, by_id: bool, require_stable: bool) -> None:
         self._state = state
@@ -68,7 +69,7 @@ class _Share:
         self._offsets = state.offsets.topics(group_id)
 
     def all_topics(self) -> list[OffsetFetchResponseGroupTopic]:
-        """Topics that have no id any more cannot be told to those who know topics by id."""
+        """Topics that no longer have an id cannot be reported to clients that know topics by id."""
         found = [self._whole(name, offsets) for name, offsets in self._offsets.items()]
         return [topic for topic in found if topic.topic_id != NO_UUID] if self._by_id else found
 

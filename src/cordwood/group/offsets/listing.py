@@ -12,7 +12,7 @@ from cordwood.wire.messages import ListGroupsResponseGroup
 def list_groups(state: GroupState, *, states: Iterable[str], types: Iterable[str]) -> list[ListGroupsResponseGroup]:
     """The groups in any of the states and of any of the types, whatever their case; where none is named, all.
 
-    A name that no state or type has finds nothing.
+    A name that is no state or type matches nothing.
     """
     wanted_states = {name.lower() for name in states}
     wanted_types = {name.lower() for name in types}

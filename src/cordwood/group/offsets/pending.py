@@ -1,6 +1,6 @@
-"""Offsets that a transaction has committed and that count when it does.
+"""Offsets that a transaction has committed, and that count once the transaction is committed.
 
-There are no transactions yet, hence no such offsets. Everything that must respect them asks here.
+There are no transactions yet, hence no such offsets. All code that must respect them asks here.
 """
 
 from cordwood.group.state import GroupState

@@ -10,28 +10,30 @@ from cordwood.group.stored_offsets import OffsetCommitKey
 SLICE_LOOKS = 1000
 SLICE_BYTES = 128 << 10
 NEXT_SLICE_MS = 1
-"""So much later the next slice begins: whoever has waited meanwhile is served first."""
+"""How much later the next slice begins: whoever has waited in the meantime is served first."""
 
 RETRY_MS = 1000
 TOMBSTONE_BYTES = 40
 
 
 class Slice:
-    """What is gathered, until it is enough."""
+    """The tombstones gathered so far, and how much more may be done in this slice."""
 
     def __init__(self, state: GroupState) -> None:
         self.records: list[StateRecord] = []
         self._looks = SLICE_LOOKS
-        self._bytes = max(min(SLICE_BYTES, state.batch_bytes_max // 2), 1)  # or nothing is ever looked at
+        self._bytes = max(min(SLICE_BYTES, state.batch_bytes_max // 2), 1)  # 0 would let it look at nothing
 
     @property
     def is_long(self) -> bool:
-        """Has enough been looked at? Then stop where it is easy to go on."""
+        """Has enough been looked at? Then stop where it is easy to continue."""
         return self._looks <= 0 or self.is_full
 
     @property
     def is_full(self) -> bool:
-        """Do no more records fit into a batch? Then stop at once: these will be gone when it goes on."""
+        """Do no more records fit into a batch? Then stop at once: what has been removed is gone when the next slice
+        begins.
+        """
         return self._bytes <= 0
 
     def look(self) -> None:
@@ -43,7 +45,7 @@ class Slice:
         self._bytes -= 4 * (len(key.group) + len(key.topic)) + TOMBSTONE_BYTES
 
     def add(self, records: Iterable[StateRecord]) -> None:
-        """Any other tombstones. They belong together, so they all come in."""
+        """Add other tombstones. They belong together, so all of them are added."""
         for record in records:
             self.records.append(record)
             self._bytes -= len(encode_record(record)[0]) + TOMBSTONE_BYTES

@@ -1,7 +1,7 @@
-"""Topics go, and the offsets that groups have committed in them go too, in all shards.
+"""When topics are deleted, the offsets that groups have committed in them are deleted too, in all shards.
 
-An offset knows the id of its topic, unless an old client has sent it or an old broker has stored it. So a topic that
-was deleted and made again under its name is told from its predecessor.
+An offset knows the id of its topic, unless an old client sent it or an old broker stored it. So a topic that was
+deleted and created again under its name can be told from its predecessor.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ from .slices import NEXT_SLICE_MS, RETRY_MS, Slice
 
 
 def topics_deleted(state: GroupState, names: Iterable[TopicName], now: Instant) -> Outcome:
-    """Forget the offsets of those of the topics that are not there any more, or are new ones of the same name."""
+    """Delete the offsets of those of the topics that no longer exist, or are new ones of the same name."""
     for name in names:
         info = state.image.topics.get(name)
         if state.offsets.readers(name) and (
@@ -30,14 +30,14 @@ def topics_deleted(state: GroupState, names: Iterable[TopicName], now: Instant) 
 
 
 def forget_stale(state: GroupState, now: Instant) -> None:
-    """Look at all offsets: some may be of topics that were deleted, or made anew, before they were loaded."""
+    """Look at all offsets: some may be of topics that were deleted, or recreated, before they were loaded."""
     for name in state.offsets.topic_names():
         if next(_stale(state, name), None) is not None:
             state.deadlines.set(DeletedTopic(name), now.mono_ms)
 
 
 def _go_on(state: GroupState, key: DeletedTopic, now: Instant) -> Outcome:
-    """The next offsets of a topic that is gone, until there are none."""
+    """Delete the next offsets of a topic that is gone, until there are none."""
     found = Slice(state)
     for stale in _stale(state, key.name):
         found.remove(stale)
@@ -48,7 +48,7 @@ def _go_on(state: GroupState, key: DeletedTopic, now: Instant) -> Outcome:
 
 
 def _stale(state: GroupState, name: str) -> Iterator[OffsetCommitKey]:
-    """The offsets of this name that are of no topic that exists."""
+    """The offsets under this name that do not belong to an existing topic."""
     info = state.image.topics.get(TopicName(name))
     for group_id in state.offsets.readers(name):
         for partition, committed in state.offsets.topics(group_id)[name].items():
