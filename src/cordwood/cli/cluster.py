@@ -1,4 +1,6 @@
-"""``cordwood cluster``: a cluster on this machine, and how any cluster is. Both have modules of their own."""
+"""``cordwood cluster``: start a cluster on this machine, or show the status of any cluster. Each has a module of its
+own.
+"""
 
 import argparse
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""``cordwood cluster status``: brokers, controller, leaders, and what partitions miss. It works with any Kafka."""
+"""``cordwood cluster status``: brokers, controller, leaders, and missing replicas. It works with any Kafka cluster."""
 
 import argparse
 import json

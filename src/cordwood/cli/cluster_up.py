@@ -1,7 +1,8 @@
-"""``cordwood cluster up``: a ZooKeeper and some brokers on this machine, each a process of its own, until a signal.
+"""``cordwood cluster up``: a ZooKeeper and some brokers on this machine, each in a process of its own, until a signal
+arrives.
 
-Log lines come out on standard error, each with the name of its process before it. A process that ends by itself is
-reported; the cluster goes on as long as its ZooKeeper and one broker do.
+Log lines go to standard error, each prefixed with the name of its process. A process that ends by itself is reported;
+the cluster goes on as long as its ZooKeeper and one broker do.
 """
 
 import argparse
@@ -48,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    pairs("--set", arguments.set)  # what makes no sense is said before anything starts
+    pairs("--set", arguments.set)  # report bad arguments before anything starts
     if arguments.brokers > BROKERS_MAX or arguments.port + arguments.brokers > PORT_MAX + 1:
         raise ConfigError(
             f"--brokers {arguments.brokers} from --port {arguments.port} on are too many; "
@@ -94,7 +95,7 @@ class Up:
         self.bootstrap = ",".join(f"{HOST}:{arguments.port + number - 1}" for number in names)
 
     def start(self) -> None:
-        """Return when every broker has said that it is ready."""
+        """Start everything; return when every broker has said that it is ready."""
         self._keeper.start()
         for broker in self.brokers:
             broker.start()
@@ -109,7 +110,7 @@ class Up:
                     raise StorageError(f"{broker.name} is not ready after {READY_TIMEOUT_S:.0f} s")
 
     def watch(self) -> int:
-        """Wait for a signal, and report who dies meanwhile. The exit status."""
+        """Wait for a signal, and report processes that end meanwhile. Returns the exit status."""
         alive = list(self.brokers)
         while not self._ending.wait(LOOK_S):
             for broker in [one for one in alive if one.status is not None]:
@@ -125,7 +126,7 @@ class Up:
         return 0
 
     def stop(self) -> None:
-        """Brokers first: they have something to say to ZooKeeper when they go."""
+        """Stop the brokers first: they have to tell ZooKeeper that they leave."""
         self._ending.clear()
         for broker in self.brokers:
             broker.terminate()
@@ -139,7 +140,7 @@ class Up:
 
 
 class Child:
-    """A broker's process. ``ready`` is set when it says so; all else that it says is handed on."""
+    """A broker's process. ``ready`` is set when it says so; everything else that it says is passed on."""
 
     def __init__(self, name: str, command: Sequence[str], on_line: Callable[[str], None]) -> None:
         self.name = name
@@ -151,7 +152,7 @@ class Child:
 
     @property
     def status(self) -> int | None:
-        """How it ended, as a process tells; None as long as it runs, or if it was never started."""
+        """The exit status as ``Popen`` has it; None as long as it runs, or if it was never started."""
         return None if self._process is None else self._process.poll()
 
     @property
@@ -166,7 +167,7 @@ class Child:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            process_group=0,  # Ctrl-C is for us, and we end our children in good order
+            process_group=0,  # Ctrl-C is for us: we end our children in good order
             preexec_fn=die_with_parent(),
         )
         self._readers = [threading.Thread(target=read, daemon=True) for read in (self._read_output, self._read_log)]
@@ -178,7 +179,7 @@ class Child:
             self._process.send_signal(signal.SIGTERM)
 
     def end(self) -> None:
-        """It is gone afterwards, and all that it said has been read."""
+        """End the process; afterwards it is gone, and all its output has been read."""
         if self._process is None:
             return
         if self._process.poll() is None:
@@ -207,7 +208,7 @@ class Child:
 
 
 class _Voice:
-    """Standard error, for several threads: whole lines."""
+    """Standard error, shared by several threads: whole lines."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -243,7 +244,7 @@ def _broker_command(arguments: argparse.Namespace, number: int, data: Path, zook
 
 
 def _defaults(brokers: int) -> list[str]:
-    """What makes a topic of this cluster one that outlives a broker, where there are enough of them."""
+    """Defaults that let a topic of this cluster survive the loss of a broker, if there are enough brokers."""
     copies = min(brokers, 3)
     enough = 2 if copies > 2 else 1
     return [

@@ -1,8 +1,8 @@
-"""``cordwood consume``: prints records of topics until it is stopped: by itself, or as a member of a group.
+"""``cordwood consume``: prints records of topics until it is stopped: on its own, or as a member of a group.
 
-By itself it reads all partitions, or one, from wherever it is told to, and commits nothing. As a member it reads what
-the group assigns to it, from the committed offsets on, and commits what it has printed, never more: a record whose line
-may not have left is printed again by whoever comes next.
+On its own, it reads all partitions, or one, from wherever it is told to, and commits nothing. As a member, it reads
+what the group assigns to it, from the committed offsets on, and commits only what it has printed: a record whose line
+may not have been written is printed again by the next owner of the partition.
 """
 
 import argparse
@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     except KafkaException as exception:
         raise ClientError(sentence(cause(exception))) from None
     finally:
-        with _handled(signal.SIG_DFL, signal.SIGINT):  # who closes may wait long for a broker that is gone
+        with _handled(signal.SIG_DFL, signal.SIGINT):  # closing may take long if a broker is gone
             consumer.close()
     return 0
 
@@ -136,9 +136,9 @@ def _fetching(arguments: argparse.Namespace) -> dict[str, int | bool]:
 
 
 class _Stop:
-    """Ctrl-C and the like. The first is a wish and waits until what was printed is stored; the second is an order.
+    """Ctrl-C and the like. The first is a request, and waits until what was printed is stored; the second acts at once.
 
-    Neither raises anything: it might do so in a callback of confluent-kafka, which forgets what it was.
+    Neither raises an exception: that might happen in a callback of confluent-kafka, which would lose it.
     """
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class _Stop:
 
 @contextmanager
 def _stopping(*numbers: signal.Signals) -> Iterator[_Stop]:
-    """Take signals as wishes: a member that dies at once leaves its work undone and the others waiting."""
+    """Take signals as requests: a member that dies at once leaves its work undone and the others waiting."""
     stop = _Stop()
     with _handled(stop.signalled, *numbers):
         yield stop
@@ -177,7 +177,7 @@ def _begin(consumer: Consumer, arguments: argparse.Namespace) -> None:
             one_topic(consumer, topic, patience_s=1)
     try:
         consumer.subscribe(arguments.topics)
-    except KafkaException:  # it has looked at nothing but the patterns yet
+    except KafkaException:  # only the patterns have been checked so far
         patterns = " or ".join(topic for topic in arguments.topics if topic.startswith("^"))
         raise ClientError(f"{patterns} is not a pattern that librdkafka understands") from None
 
@@ -195,7 +195,7 @@ def _partitions(consumer: Consumer, topic: str, only: int | None) -> list[TopicP
 
 
 def _placed(consumer: Consumer, partitions: list[TopicPartition], start: Position) -> list[TopicPartition]:
-    """The partitions with the offset to start from."""
+    """The partitions with the offsets to start from."""
     try:
         match start.where:
             case Where.EARLIEST:
@@ -215,7 +215,7 @@ def _all_at(partitions: list[TopicPartition], offset: int) -> list[TopicPartitio
 
 
 def _at_offsets(consumer: Consumer, partitions: list[TopicPartition], start: Position) -> list[TopicPartition]:
-    """Each partition at the offset, or at the nearest that it has; one of them at least must go as far."""
+    """Start each partition at the offset, or at the nearest that it has; at least one partition must contain it."""
     ranges = [consumer.get_watermark_offsets(partition, ANSWER_TIMEOUT_S) for partition in partitions]
     if start.where is Where.OFFSET:
         _check_is_reached(partitions, [end for _, end in ranges], start.number)
@@ -238,7 +238,7 @@ def _check_is_reached(partitions: list[TopicPartition], ends: list[int], offset:
 
 
 def _print_records(consumer: Consumer, show: Show, arguments: argparse.Namespace, stop: _Stop) -> None:
-    """Print until there were enough, or all, or somebody stops it."""
+    """Print until there are enough records, or all have been read, or somebody stops it."""
     left = sys.maxsize if arguments.max is None else arguments.max
     ended: set[Partition] = set()
     output = sys.stdout.buffer
@@ -262,14 +262,14 @@ def _all_is_read(consumer: Consumer, ended: set[Partition]) -> bool:
 
 
 def _store(consumer: Consumer, printed: dict[Partition, Message]) -> None:
-    """Let the next commit cover what was printed."""
+    """Let the next commit cover what has been printed."""
     for message in printed.values():
         with suppress(KafkaException):  # the partition has another owner by now, who will print these again
             consumer.store_offsets(message=message)
 
 
 def _next(consumer: Consumer, limit: int) -> list[Message]:
-    """What is there, at once; or what comes first, within a while."""
+    """The messages that are there, at once; or the first to arrive within a while."""
     first = consumer.poll(POLL_S)
     if first is None:
         return []

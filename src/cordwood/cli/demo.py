@@ -1,7 +1,7 @@
 """``cordwood demo``: a broker, a group of consumers, and a job on Spark, in a few readable lines.
 
-It checks what it shows: whatever is lost, doubled, out of order or added up wrongly ends it with an error. Where Spark
-cannot run, it says what to install, and shows the rest.
+It checks what it shows: anything that is lost, duplicated, out of order or added up wrongly ends it with an error. If
+Spark cannot run, it says what to install, and shows the rest.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from .demo_spark import show_job
 from .options import positive
 from .spark_ready import missing_for_spark
 
-# A new group waits three seconds for more members. Two threads of one process need no such patience.
+# A new group waits three seconds for more members. Two threads of one process need no such delay.
 REBALANCE_DELAY = "group.initial.rebalance.delay.ms=300"
 
 
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _broker(directory: str) -> Iterator[str]:
-    """The broker as a user starts it, in a process of its own; its address."""
+    """The broker, started in a process of its own as a user would start it; yields its address."""
     start_s = time.monotonic()
     options = ["--port", "0", "--data", directory, "--log-level", "warning", "--set", REBALANCE_DELAY]
     command = [sys.executable, "-m", "cordwood", "serve", *options]
@@ -64,6 +64,6 @@ def _broker(directory: str) -> Iterator[str]:
             yield ready[1]
         finally:
             process.terminate()
-            process.wait()  # the with statement waits but a moment after Ctrl-C, and the files go next
+            process.wait()  # the with statement waits only a moment after Ctrl-C, and the files are deleted next
     if process.returncode != 0:
         raise ClientError(f"the broker ended with status {process.returncode}")

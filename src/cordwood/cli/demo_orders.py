@@ -1,6 +1,6 @@
 """The demo's first act: a topic, a producer and a group of two consumers.
 
-It checks what it shows: a record lost, doubled or out of order ends it with an error.
+It checks what it shows: a record that is lost, duplicated or out of order ends it with an error.
 """
 
 import json
@@ -44,7 +44,7 @@ class Order:
 
 
 def create_topic(cluster: Cluster, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
-    admin = cluster.admin()  # which would take its requests with it, if nobody kept it
+    admin = cluster.admin()  # without a reference it would be collected, along with its requests
     try:
         admin.create_topics([NewTopic(name, partitions, 1, config=dict(config or {}))])[name].result()
     except KafkaException as exception:
@@ -56,7 +56,7 @@ def customer_name(number: int) -> str:
 
 
 def make_orders(count: int, end_ms: int) -> list[Order]:
-    """Orders of customers, one after the other until this time, and more of them in the middle."""
+    """Orders of customers, one after the other until this time, with more of them in the middle."""
     dice = random.Random(SEED)
     return [
         Order(
@@ -70,12 +70,12 @@ def make_orders(count: int, end_ms: int) -> list[Order]:
 
 
 def _bent(share: float) -> float:
-    """From 0 to 1, always onward, slowest in the middle."""
+    """Maps 0..1 to 0..1, always rising, slowest in the middle."""
     return share + 0.1 * math.sin(2 * math.pi * share)
 
 
 class Sender:
-    """Sends records, and says at the end whether all were taken."""
+    """Sends records, and says at the end whether all were acknowledged."""
 
     def __init__(self, cluster: Cluster, count: int) -> None:
         self._producer = cluster.producer(linger_ms=5, enable_idempotence=True, queue_buffering_max_messages=count + 1)
@@ -127,10 +127,10 @@ class _Consumer:
     error: Exception | None = None
 
     def run(self, cluster: Cluster, done: Callable[[], bool]) -> None:
-        """Read what the group assigns, until all of it is read."""
+        """Read the assigned partitions until everything has been read."""
         try:
             self._run(cluster, done)
-        except Exception as error:  # it belongs to the main thread
+        except Exception as error:  # it is raised in the main thread
             self.error = error
 
     def _run(self, cluster: Cluster, done: Callable[[], bool]) -> None:
@@ -158,7 +158,7 @@ class _Consumer:
 
 
 def _consume(cluster: Cluster, count: int) -> list[_Consumer]:
-    """Read everything back with two consumers, who share the partitions as members of a group."""
+    """Read everything back with two consumers, which share the partitions as members of a group."""
     consumers = [_Consumer("the first"), _Consumer("the second")]
 
     def done() -> bool:

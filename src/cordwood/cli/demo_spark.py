@@ -1,6 +1,7 @@
-"""The demo's second act: a job on Spark that reads the orders, joins, adds up, and writes a topic and a table.
+"""The demo's second act: a Spark job that reads the orders, joins, aggregates, and writes a topic and a table.
 
-The job is ``cordwood.spark.example``, in a process of its own. What it has written is compared with what it should be.
+The job is ``cordwood.spark.example``, in a process of its own. What it has written is compared with the expected
+result.
 """
 
 import argparse
@@ -32,12 +33,12 @@ from .pipeline_view import LINE, SPINNER, Catchup
 
 CITIES = ("Bergen", "Ghent", "Graz", "Porto", "Vilnius")
 MOVED = 100
-"""So many customers have a second record, with another city."""
+"""How many customers have a second record, with another city."""
 LOOK_S = 0.1
 BATCHES = 4
 
 Sums = dict[tuple[str, int], tuple[int, int]]
-"""Orders and cents by city and the time when the window begins."""
+"""Number of orders and sum in cents, by city and start of the window."""
 
 
 class Row(NamedTuple):
@@ -58,10 +59,10 @@ def show_job(cluster: Cluster, orders: Sequence[Order], directory: str, plot: st
 def show_outcome(
     cluster: Cluster, job: Job, orders: Sequence[Order], cities: Mapping[str, str], status: Status, plot: str | None
 ) -> None:
-    """What the job has done, compared with what it should have.
+    """Compare what the job has written with what it should have.
 
     Raises:
-        ClientError: it is something else.
+        ClientError: there is a difference.
     """
     _show_flows(status, len(orders))
     rows = _read(cluster, job.revenue)
@@ -80,7 +81,7 @@ def show_outcome(
 
 
 def produce_customers(cluster: Cluster, job: Job, time_ms: int) -> dict[str, str]:
-    """Fill the compacted topic; where each customer lives in the end."""
+    """Fill the compacted topic; returns where each customer lives in the end."""
     create_topic(cluster, job.customers, 2, {"cleanup.policy": "compact"})
     create_topic(cluster, job.revenue, 1)
     dice = random.Random(SEED)
@@ -107,7 +108,7 @@ def sums(orders: Sequence[Order], cities: Mapping[str, str], *, closed_before_ms
 
 
 def _run(job: Job) -> Status:
-    """Run the job to its end, and show how far it is."""
+    """Run the job to its end, and show its progress."""
     log = Path(job.directory) / "spark.log"
     command = [sys.executable, "-m", "cordwood.spark.example.main", job.as_argument()]
     started_s = time.monotonic()
@@ -116,7 +117,7 @@ def _run(job: Job) -> Status:
             status = _follow(process, job, started_s)
         finally:
             process.terminate()
-            process.wait()  # the with statement waits but a moment after Ctrl-C, and the files go next
+            process.wait()  # the with statement waits only a moment after Ctrl-C, and the files are deleted next
     if process.returncode != 0 and status.session != journal.COMPLETED:
         raise ClientError(f"the job on Spark failed: {reason(log.read_text('utf-8', 'replace'))}")
     return status
@@ -149,7 +150,7 @@ def _follow(process: "subprocess.Popen[bytes]", job: Job, started_s: float) -> S
 
 
 def _say(text: str, *, visible: bool) -> None:
-    """A line, instead of the one that moves."""
+    """A line, in place of the one that moves."""
     if visible:
         print(LINE, end="", file=sys.stderr, flush=True)
     if text:
@@ -171,7 +172,7 @@ def _show_flows(status: Status, orders: int) -> None:
 
 
 def _read(cluster: Cluster, topic: str) -> list[Row]:
-    """All that is in the result's topic, read by a client that has nothing to do with Spark."""
+    """All records of the result's topic, read by a client that has nothing to do with Spark."""
     rows: list[Row] = []
     consumer = cluster.consumer(on_error=lambda _: None, enable_partition_eof=True)
     consumer.assign([TopicPartition(topic, 0, 0)])

@@ -1,4 +1,4 @@
-"""Small pictures in a terminal: bars and lines of blocks, and lines that are written over."""
+"""Small pictures in a terminal: bars and lines of blocks, and lines that are overwritten."""
 
 import shutil
 from collections.abc import Sequence
@@ -40,6 +40,6 @@ def gauge(share: float, width: int = 24) -> str:
 
 
 def one_line(text: str) -> str:
-    """As much of it as the terminal has room for: what goes on in a second line is not written over."""
+    """As much of it as fits into the terminal's width: what runs into a second line would not be overwritten."""
     room = shutil.get_terminal_size().columns - 1
     return text if len(text) <= room else f"{text[: room - 1]}…"

@@ -98,7 +98,7 @@ def _cells(group: Listing) -> list[str]:
 
 
 def _delete(admin: AdminClient, arguments: argparse.Namespace) -> int:
-    """Delete what can be deleted, and say of everything else why it was not."""
+    """Delete what can be deleted, and report why the rest was not."""
     failed = False
     for name, error in delete_groups(admin, arguments.groups).items():
         if error is None:

@@ -1,7 +1,7 @@
 """``cordwood groups describe``: members, who has which partition, committed offset, end offset, lag.
 
-A partition is shown if it has an owner or a committed offset; what is missing of it is a dash, and a question mark
-stands for what nobody could say, such as the end of a topic that is gone.
+A partition is shown if it has an owner or a committed offset; a dash stands for whatever it does not have, and a
+question mark for what could not be found out, such as the end of a topic that is gone.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from .table import print_table
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a group is in one partition."""
+    """A group's progress in one partition."""
 
     topic: str
     partition: int
@@ -33,7 +33,7 @@ class Progress:
 
     @property
     def lag(self) -> int | None:
-        """Records that are still to come; below zero if the partition has lost what the group had read."""
+        """Records still to be read; negative if the partition has lost what the group had read."""
         return None if self.committed is None or self.end is None else self.end - self.committed
 
 
@@ -73,7 +73,7 @@ def _offsets(
 
 
 def progress_of(group: Group, committed: Mapping[Partition, int], ends: Mapping[Partition, int]) -> list[Progress]:
-    """A row for each partition that somebody owns or that has a committed offset."""
+    """A row for each partition that has an owner or a committed offset."""
     owners = {partition: member.id for member in group.members for partition in member.partitions}
     return [
         Progress(*partition, committed.get(partition), ends.get(partition), owners.get(partition))

@@ -1,7 +1,7 @@
-"""``cordwood groups reset-offsets``: where a group shall go on reading.
+"""``cordwood groups reset-offsets``: where a group should continue reading.
 
-What would change is shown first, and nothing changes without ``--execute``. New offsets stay inside their partition:
-one that points before its first record or behind its end becomes that first or that end.
+The changes are shown first, and nothing changes without ``--execute``. New offsets stay inside their partition: one
+before its first record or behind its end becomes that first offset or that end.
 """
 
 import argparse
@@ -27,7 +27,7 @@ MEMBERS = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """So many records on from what is committed, or back."""
+    """How many records to move from the committed offset, forward or back."""
 
     by: int
 
@@ -37,7 +37,7 @@ Target = Position | Shift
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where a partition begins and ends, and the offset at the time asked for (-1: after the last record)."""
+    """Where a partition begins and ends, and the offset for the requested time (-1: after the last record)."""
 
     first: int
     end: int
@@ -85,7 +85,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _topic(text: str) -> tuple[str, tuple[int, ...] | None]:
-    """A topic and the partitions meant, None for all."""
+    """A topic and its requested partitions, None for all."""
     name, colon, numbers = utf8(text).partition(":")
     if not name or (colon and not re.fullmatch("[0-9]{1,9}(,[0-9]{1,9})*", numbers)):
         raise argparse.ArgumentTypeError(f"{text} names no partitions; write it as topic or topic:0,2")
@@ -148,7 +148,7 @@ def _still_running(group: Group) -> ClientError:
 def _committed_partitions(
     group: Group, committed: Mapping[Partition, int], topics: Mapping[str, TopicMetadata]
 ) -> list[Partition]:
-    """Those with a committed offset, of topics that still exist."""
+    """Partitions with a committed offset, of topics that still exist."""
     if group.is_missing:
         raise unknown_group(group.name)
     if not committed:
@@ -189,7 +189,7 @@ def _bounds(admin: AdminClient, partitions: Sequence[Partition], target: Target)
 
 
 def plan(target: Target, committed: Mapping[Partition, int], bounds: Mapping[Partition, Bounds]) -> list[Change]:
-    """What shall become of every partition."""
+    """What to do with every partition."""
     return [_change(p, target, committed.get(p), bounds[p]) for p in bounds]
 
 
@@ -205,7 +205,7 @@ def _change(partition: Partition, target: Target, old: int | None, bounds: Bound
 
 
 def _wanted(target: Target, old: int | None, bounds: Bounds) -> int | None:
-    """The offset asked for, wherever that is; None if there is none to start from."""
+    """The offset asked for, wherever that is; None if there is no offset to start from."""
     match target:
         case Shift(by):
             return None if old is None else old + by

@@ -1,4 +1,4 @@
-"""``cordwood``: finds the command, runs it, and turns what can go wrong into one sentence and an exit status.
+"""``cordwood``: finds the command, runs it, and turns anything that goes wrong into one sentence and an exit status.
 
 A command is a module of this package with ``configure(parser)`` and ``run(arguments) -> status``. Only the module of
 the command that was asked for is imported: a broker starts without loading a Kafka client.
@@ -28,10 +28,10 @@ COMMANDS = {
     "demo": "see it work: a broker, a group of two consumers, and a pipeline on Spark",
 }
 
-# These may have a value that begins with a minus.
+# Their values may begin with a minus.
 SIGNED_OPTIONS = ("--from", "--to", "--shift")
 
-# What writing to a file says that has no more room. Brokers have a sentence of their own for their disks.
+# The errors of writing to a file when there is no more room. Brokers have a message of their own for their disks.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 FAILED = 1
@@ -40,7 +40,7 @@ PIPE_CLOSED = 128 + signal.SIGPIPE
 
 
 class _Parser(argparse.ArgumentParser):
-    """Every command and action has one of its own: whichever meets a word too many shows how it is used."""
+    """Every command and action has its own parser: the one that meets an unexpected argument shows its usage."""
 
     def parse_known_args(  # type: ignore[override]  # we give it no namespace of another kind
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # whoever read our output has gone
+    except BrokenPipeError:  # the reader of our output has gone
         _drop_output()
         return PIPE_CLOSED
     except PermissionError as error:
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _status(words: Sequence[str]) -> int:
-    """Run the command that the words are."""
+    """Run the command given by these words."""
     command = next((word for word in words if not word.startswith("-")), None)
     parsed = parser_for(command).parse_args(words)
     run: Callable[[argparse.Namespace], int] = parsed.run
@@ -116,12 +116,12 @@ def _status(words: Sequence[str]) -> int:
 
 
 def _drop_output() -> None:
-    """Python would complain once more while it flushes at exit."""
+    """Otherwise Python would complain once more when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _have_outputs() -> None:
-    """Whoever closed our output wants to hear nothing: let that be as good as any other output."""
+    """If the caller has closed an output, it wants to see nothing: open a substitute that works like any other."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  open until the end
     if sys.stderr is None:
@@ -129,7 +129,7 @@ def _have_outputs() -> None:
 
 
 def _joined(words: Sequence[str]) -> list[str]:
-    """Let ``--from -1h`` mean ``--from=-1h``, which argparse would take for an option."""
+    """Let ``--from -1h`` mean ``--from=-1h``, because argparse would take ``-1h`` for an option."""
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] in SIGNED_OPTIONS and re.match(r"-\d", word):

@@ -9,15 +9,15 @@ from cordwood.client.raw_settings import RawSettings
 from cordwood.errors import ConfigError
 
 PATIENCE_MS = "30000"
-"""As long as ``client.insist`` goes on with librdkafka."""
+"""As long as ``client.insist`` keeps trying with librdkafka."""
 
 BOOTSTRAP = "127.0.0.1:9092"
 PORT_MAX = 65_535
-NUMBER_MAX = (1 << 31) - 1  # of brokers and partitions, which are 32 bits in Kafka's protocol
+NUMBER_MAX = (1 << 31) - 1  # for brokers and partitions, which are 32 bits in Kafka's protocol
 
 
 class Once(argparse.Action):
-    """Takes several names, each of them once, however often it was typed."""
+    """Takes several names, each of them once, however often it was given."""
 
     def __call__(
         self,
@@ -49,7 +49,9 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 
 def raw_settings(arguments: argparse.Namespace) -> RawSettings:
-    """The cluster options for what confluent-kafka has no call for; somebody waits, so half of Kafka's patience."""
+    """The cluster options, for what confluent-kafka has no call for; since a person waits, with half of Kafka's
+    timeout.
+    """
     properties = {"default.api.timeout.ms": PATIENCE_MS, **pairs("-X", arguments.properties)}
     return RawSettings.of_properties({**properties, "bootstrap.servers": arguments.bootstrap})
 
@@ -70,7 +72,7 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def whole_number(text: str, *, least: int = 0, most: int = NUMBER_MAX) -> int:
-    """For argparse: a number of this range."""
+    """For argparse: a number in this range."""
     if not re.fullmatch("[0-9]{1,10}", text) or not least <= int(text) <= most:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number from {least} to {most}")
     return int(text)
@@ -82,7 +84,7 @@ def positive(text: str) -> int:
 
 
 def port(text: str) -> int:
-    """For argparse: a port that is known before."""
+    """For argparse: a definite port."""
     return whole_number(text, least=1, most=PORT_MAX)
 
 
@@ -92,7 +94,7 @@ def port_or_any(text: str) -> int:
 
 
 def utf8(text: str) -> str:
-    """For argparse: a text. A word of the command line can be any bytes, which Python then hides in the text."""
+    """For argparse: a text. A word of the command line can be any bytes; Python hides invalid ones in the text."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -101,12 +103,12 @@ def utf8(text: str) -> str:
 
 
 def shown(word: str) -> str:
-    """A word of the command line with the bytes that are no text in a form that can be printed."""
+    """A word of the command line in a printable form, including bytes that are not text."""
     return os.fsencode(word).decode(errors="backslashreplace")
 
 
 def topic_name(text: str) -> str:
-    """For argparse: what may be a topic's name, as far as it can be told without the cluster."""
+    """For argparse: a valid topic name, as far as that can be told without the cluster."""
     if not text:
         raise argparse.ArgumentTypeError("a topic's name cannot be empty")
     if not utf8(text).isprintable():
@@ -115,7 +117,7 @@ def topic_name(text: str) -> str:
 
 
 def group_name(text: str) -> str:
-    """For argparse: any text is a group's name, but for none at all."""
+    """For argparse: any text but the empty one is a group's name."""
     if not text:
         raise argparse.ArgumentTypeError("a group's name cannot be empty")
     return utf8(text)

@@ -113,7 +113,7 @@ def _run(arguments: argparse.Namespace) -> int:
     bootstrap = arguments.bootstrap or project.bootstrap
     if bootstrap is not None:
         knock(bootstrap)
-    project.settings(bootstrap, client_id="", timeout_ms=1)  # what cannot be used is said before Spark starts
+    project.settings(bootstrap, client_id="", timeout_ms=1)  # report bad settings before Spark starts
     order = Order(
         directory=str(project.root),
         watch=arguments.watch,
@@ -123,7 +123,7 @@ def _run(arguments: argparse.Namespace) -> int:
         interval_ms=arguments.interval_ms,
     )
     with project.locked() as lock, _interrupts() as interrupts:
-        require_spark(PIPELINE_PACKAGES)  # last of all: what was typed is mended sooner than what is not installed
+        require_spark(PIPELINE_PACKAGES)  # last of all: a typo is corrected sooner than something is installed
         tail = Tail(project.journal, from_end=True)
         worker = Worker(project, order, lock=lock)
         try:
@@ -158,7 +158,7 @@ def _interrupts() -> Iterator[_Interrupts]:
 
 
 def _follow(worker: Worker, tail: Tail, view: View, interrupts: _Interrupts) -> int:
-    """Show what happens until it is over; the command's status."""
+    """Show what happens until it is over; returns the command's status."""
     asked = False
     while (ended := worker.wait(LOOK_S)) is None:
         for entry in tail.new():
@@ -213,7 +213,7 @@ def _show(project: Project, bootstrap: str | None) -> None:
 
 
 def _lags(project: Project, status: Status, bootstrap: str | None) -> tuple[dict[str, int], str]:
-    """How far behind each flow is, and why that is not as of now, if it is not."""
+    """How far behind each flow is, and why that is not up to date, if it is not."""
     reading = [flow for flow in status.flows.values() if flow.end]
     at_last = {flow.name: flow.batches[-1].lag for flow in reading}
     settings = project.settings(bootstrap, client_id="cordwood-status", timeout_ms=3000)
@@ -226,7 +226,7 @@ def _lags(project: Project, status: Status, bootstrap: str | None) -> tuple[dict
 
 
 def _draw(project: Project, plot: Path | None) -> Path | None:
-    """Draw the plot, if one is wanted and there is something in it; None if there will never be one."""
+    """Draw the plot, if one is wanted and there is something to draw; None if there never will be."""
     if plot is None:
         return None
     status = status_of(journal.read(project.journal))

@@ -1,4 +1,4 @@
-"""What a person sees of a pipeline: a line that moves while it runs, a few lines when it is done, a table any time."""
+"""What a person sees of a pipeline: a moving line while it runs, a few lines when it is done, a table at any time."""
 
 import sys
 import time
@@ -16,7 +16,7 @@ LINE = "\r\x1b[K"
 
 
 class Catchup:
-    """How far the streams of a run are on their way to the ends of their topics."""
+    """How far the streams of a run have come towards the ends of their topics."""
 
     def __init__(self) -> None:
         self._begins: dict[str, Offsets] = {}
@@ -51,7 +51,7 @@ class Catchup:
 
 
 class View:
-    """Shows a run, or run after run."""
+    """Shows one run, or one after another."""
 
     def __init__(self, project: Project, *, watch: bool) -> None:
         self.watch = watch
@@ -69,7 +69,7 @@ class View:
 
     @property
     def can_finish(self) -> bool:
-        """Is it worth while to wait for the end of a run?"""
+        """Is it worthwhile to wait for the end of a run?"""
         return self.watch
 
     def take(self, entry: Entry) -> None:
@@ -99,7 +99,7 @@ class View:
             print(f"Done in {took_s:.0f} s, of which Spark took {start_s:.0f} s to start.")
 
     def tick(self) -> None:
-        """Move the line."""
+        """Update the moving line."""
         if not self._visible:
             return
         self._turn += 1
@@ -142,7 +142,7 @@ class View:
         print("Stopped. The next run goes on where this one was.", file=sys.stderr, flush=True)
 
     def ended(self, status: int) -> int:
-        """The process has ended by itself; our status."""
+        """The process has ended by itself; returns our status."""
         self._clear()
         if self._status.run == journal.FAILED and not self.watch:
             print(f"cordwood: the run failed: {self._status.text}", file=sys.stderr)

@@ -1,16 +1,16 @@
-"""Where to start reading, as a person says it: ``earliest``, ``latest``, an offset, a time; and how long ago."""
+"""Where to start reading, as a person writes it: ``earliest``, ``latest``, an offset, a time, or how long ago."""
 
 import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 
-# Days, hours, minutes and seconds, as 1h30m or as ISO 8601 has it, which is how Kafka's tools want them.
+# Days, hours, minutes and seconds, as 1h30m or in ISO 8601, which Kafka's tools use.
 UNITS_MS = (86_400_000, 3_600_000, 60_000, 1000)
 DURATION = re.compile(r"(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?")
 ISO_DURATION = re.compile(r"P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+)S)?)?")
 
-# An offset of 13 digits would take a million records a second for eleven days; a time in ms has had 13 since 2001.
+# To reach an offset of 13 digits takes a million records a second for eleven days; a time in ms has had 13 since 2001.
 TIME_DIGITS = 13
 
 HELP = (
@@ -21,7 +21,7 @@ DURATION_HELP = "a duration, such as 90s, 1h30m, 2d or PT1H30M"
 
 
 class Where(Enum):
-    """What the number of a position counts."""
+    """What the number of a position means."""
 
     EARLIEST = auto()
     LATEST = auto()
@@ -78,5 +78,5 @@ def _duration_ms(text: str) -> int | None:
 
 
 def _at_time(time_ms: int) -> Position:
-    """Kafka has other meanings for times before 1970."""
+    """Times before 1970 have other meanings in Kafka."""
     return Position(Where.TIME_MS, max(0, time_ms))

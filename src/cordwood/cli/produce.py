@@ -96,7 +96,7 @@ def _send_all(producer: Producer, arguments: argparse.Namespace) -> int:
 
 
 def _records(separator: bytes | None) -> Iterator[tuple[int, bytes | None, bytes]]:
-    """The lines of standard input by number: key and value, byte for byte."""
+    """The lines of standard input with their numbers: key and value, byte for byte."""
     if sys.stdin.isatty():
         print("Each line is a record. Ctrl-D ends it.", file=sys.stderr)
     for number, line in enumerate(sys.stdin.buffer, 1):
@@ -112,7 +112,7 @@ def _records(separator: bytes | None) -> Iterator[tuple[int, bytes | None, bytes
 
 
 def _refusal(line: int, error: KafkaError) -> str:
-    """Why librdkafka does not take a line."""
+    """Why librdkafka does not accept a line."""
     if error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
         return f"line {line} was not sent: {sentence(error)}"
     return (
@@ -162,7 +162,7 @@ class _Sender:
         """Wait for the last answers.
 
         Raises:
-            ClientError: records were not taken.
+            ClientError: records were not acknowledged.
         """
         left = self._producer.flush(30)
         self._progress.finish()

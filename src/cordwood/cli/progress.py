@@ -1,4 +1,4 @@
-"""How far a long job is, on one line of a terminal that is written over and over."""
+"""The progress of a long job, on one line of a terminal that is overwritten again and again."""
 
 import sys
 import time
@@ -9,7 +9,7 @@ INTERVAL_S = 0.2
 
 
 class Progress:
-    """Counts records and bytes. Shows them only if somebody looks at standard error."""
+    """Counts records and bytes. Shows them only if standard error is a terminal."""
 
     def __init__(self, verb: str) -> None:
         self.records = 0
@@ -27,7 +27,7 @@ class Progress:
             print(f"\r\x1b[K{one_line(self.text())}", end="", file=sys.stderr, flush=True)
 
     def finish(self) -> None:
-        """Say once how it went."""
+        """Report once how it went."""
         start = "\r\x1b[K" if self._visible else ""
         print(f"{start}{self.text()}", file=sys.stderr)
 
@@ -39,7 +39,7 @@ class Progress:
 
 
 def size_text(size: int) -> str:
-    """Bytes as a person reads them.
+    """A number of bytes in a readable form.
 
     >>> size_text(1500)
     '1.5 KB'

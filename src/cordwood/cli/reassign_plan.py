@@ -1,8 +1,8 @@
-"""Which brokers shall have the replicas of a topic's partitions. Pure.
+"""Which brokers should have the replicas of a topic's partitions. Pure.
 
-No rack has more replicas of a partition than it must. Beyond that as little as possible is moved: a replica stays where
-it may stay, unless its broker would have more than its share. Whoever leads most gives the first place of a partition
-to another of its replicas, so that leaders are spread too.
+No rack has more replicas of a partition than it must. Apart from that, as little as possible is moved: a replica stays
+where it can, unless its broker would have more than its share. A broker that leads the most partitions gives first
+places to other replicas, so that leaders are spread, too.
 """
 
 from collections import Counter
@@ -17,9 +17,9 @@ Brokers = tuple[int, ...]
 def plan(
     current: Mapping[int, Sequence[int]], brokers: Sequence[int], replicas: int, racks: Mapping[int, str] | None = None
 ) -> dict[int, Brokers]:
-    """New replicas for each partition, so many of each, on these brokers alone; the preferred leader comes first.
+    """New replicas for each partition, *replicas* of each, on these brokers alone; the preferred leader comes first.
 
-    Brokers without a rack count as one rack together, as they do for new topics.
+    Brokers without a rack together count as one rack, as they do for new topics.
 
     >>> plan({0: (1, 2), 1: (2, 1)}, [2, 3], 2)
     {0: (3, 2), 1: (2, 3)}
@@ -33,7 +33,7 @@ def plan(
 
 
 class _Plan:
-    """Replicas while they are chosen: how many each broker has, and who is in which rack."""
+    """Replicas while they are being chosen: how many each broker has, and which rack it is in."""
 
     def __init__(self, brokers: Sequence[int], racks: Mapping[int, str]) -> None:
         self._brokers = brokers
@@ -55,7 +55,7 @@ class _Plan:
         return {partition: tuple(mine) for partition, mine in found.items()}
 
     def _kept(self, old: Sequence[int], replicas: int) -> list[int]:
-        """Who may stay; if there are too many, those go whose rack has most, the last ones first."""
+        """The replicas that may stay; if there are too many, the last ones in the fullest rack go first."""
         mine = [broker for broker in old if broker in self._brokers]
         while len(mine) > replicas:
             used = self._used(mine)
@@ -68,7 +68,7 @@ class _Plan:
         return Counter(self._racks.get(broker) for broker in mine)
 
     def _others(self, mine: Sequence[int]) -> list[int]:
-        """Those who do not have a partition; who has the fewest others comes first."""
+        """The brokers that do not have the partition, those with the fewest replicas first."""
         return sorted((b for b in self._brokers if b not in mine), key=lambda broker: self._load[broker])
 
     def _move(self, mine: list[int], old: int, new: int) -> None:
@@ -77,7 +77,7 @@ class _Plan:
         self._load[new] += 1
 
     def _spread_over_racks(self, mine: list[int]) -> bool:
-        """Take one replica from the rack that has most to another; False if they are as even as they can be."""
+        """Move one replica from the fullest rack to another; False if they are as even as they can be."""
         used = self._used(mine)
         new = min(self._others(mine), key=lambda broker: used[self._racks.get(broker)], default=None)
         if new is None or max(used.values()) - used[self._racks.get(new)] < 2:
@@ -87,9 +87,9 @@ class _Plan:
         return True
 
     def _evened(self, found: Mapping[int, list[int]]) -> bool:
-        """Take one replica from a broker that has many to one that has fewer; False if they are even.
+        """Move one replica from a broker that has many to one that has fewer; False if they are even.
 
-        Where racks have different numbers of brokers that is sooner than if there were none.
+        If racks have different numbers of brokers, that is reached sooner than if there were no racks.
         """
         least_first = sorted(self._load, key=lambda broker: self._load[broker])
         for most, least in product(reversed(least_first), least_first):
@@ -102,7 +102,7 @@ class _Plan:
         return False
 
     def _is_as_even(self, mine: Sequence[int], old: int, new: int) -> bool:
-        """Would a partition's racks be as even with *new* in the place of *old*?"""
+        """Would a partition's racks be as even with *new* in place of *old*?"""
         before, after = self._racks.get(old), self._racks.get(new)
         used = self._used(mine)
         return before == after or used[after] < used[before]

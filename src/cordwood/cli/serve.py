@@ -1,4 +1,4 @@
-"""``cordwood serve``: one broker, from its arguments to the moment it is ready."""
+"""``cordwood serve``: one broker, from its arguments to the moment when it is ready."""
 
 import argparse
 import logging
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def settings_from(arguments: argparse.Namespace) -> dict[str, str]:
-    """The file's settings, with those of the command line over them."""
+    """The file's settings, overridden by those of the command line."""
     settings = {} if arguments.config is None else parse_properties(_read(arguments.config))
     settings |= pairs("--set", arguments.set)
     if arguments.data is not None:
@@ -90,7 +90,7 @@ def _logger(level: str) -> logging.Logger:
 
 
 def _announce(config: BrokerConfig, start_s: float) -> Callable[[Node], None]:
-    """Say in one line that the broker takes connections, and where."""
+    """Say in one line that the broker accepts connections, and where."""
 
     def ready(node: Node) -> None:
         took_s = time.monotonic() - start_s

@@ -74,7 +74,7 @@ def time_text(timestamp_ms: int) -> str:
     """
     try:
         moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    except (ValueError, OverflowError, OSError):  # a producer may write anything
+    except (ValueError, OverflowError, OSError):  # a producer may write any number
         return f"{timestamp_ms} ms"
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -93,7 +93,7 @@ def _json_line(message: Message) -> bytes:
 
 
 def _json_text(data: bytes | str | None) -> object:
-    """Text as text; what is none, as base64 in an object of its own."""
+    """Text as text; anything else as base64, in an object of its own."""
     if data is None or isinstance(data, str):
         return data
     try:

@@ -1,4 +1,4 @@
-"""Is everything here that Spark needs? If not, one sentence that says what to install."""
+"""Is everything installed that Spark needs? If not, one sentence says what to install."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -12,7 +12,7 @@ PIPELINE_PACKAGES: Final = (*PACKAGES, "grpc", "grpc_status", "yaml")
 
 
 def missing_for_spark(packages: Sequence[str] = PACKAGES) -> str | None:
-    """What to install before Spark can run, as a sentence; None if it is all there."""
+    """What to install before Spark can run, as a sentence; None if everything is there."""
     absent = [name for name in packages if find_spec(name) is None]
     if absent:
         return f"Spark is not installed ({absent[0]} is missing); run: pip install 'cordwood[spark]'"

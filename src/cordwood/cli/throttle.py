@@ -1,6 +1,6 @@
-"""How fast a topic is moved: the settings that Kafka's own tool writes for it, and takes away again.
+"""How fast a topic is moved: the settings that Kafka's own tool writes for that, and removes afterwards.
 
-Which replicas are slowed down stands with the topic, how much with every broker that takes part.
+The topic's settings say which replicas are slowed down, those of every participating broker how much.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,9 @@ class Throttle:
         self._topic = topic
 
     def set(self, rate: int, current: Mapping[int, Sequence[int]], targets: Mapping[int, Sequence[int]]) -> None:
-        """Slow down those that serve partitions and those that take them, to so many bytes a second on each broker."""
+        """Slow down the replicas that serve partitions and those that receive them, to *rate* bytes a second on each
+        broker.
+        """
         new = {p: [broker for broker in target if broker not in current[p]] for p, target in targets.items()}
         moving = {p for p, brokers in new.items() if brokers}
         brokers = sorted({broker for p in moving for broker in (*current[p], *new[p])})
@@ -41,7 +43,7 @@ class Throttle:
                 self._alter(ResourceType.BROKER, str(broker), dict.fromkeys(RATES, str(rate)))
 
     def clear(self, *, others_move: bool) -> None:
-        """Take the topic's throttle away, if it has one; and the brokers', unless others may need it."""
+        """Remove the topic's throttle, if it has one; and the brokers', unless others may need it."""
         if not self._own(ResourceType.TOPIC, self._topic, REPLICAS):
             return
         self._alter(ResourceType.TOPIC, self._topic, dict.fromkeys(REPLICAS))
@@ -61,7 +63,7 @@ class Throttle:
         return any(found[setting].source in dynamic for setting in settings if setting in found)
 
     def _alter(self, kind: ResourceType, name: str, values: Mapping[str, str | None]) -> None:
-        """Set them; those without a value are taken away."""
+        """Set them; those without a value are removed."""
         entries = [
             ConfigEntry(
                 setting,

@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _create(admin: AdminClient, arguments: argparse.Namespace) -> int:
-    """Create what can be created, and say of everything else why it was not."""
+    """Create what can be created, and report why the rest was not."""
     failed = False
     config = pairs("--config", arguments.config)
     new = {
@@ -136,7 +136,7 @@ def _create(admin: AdminClient, arguments: argparse.Namespace) -> int:
         error = outcome.error
         is_there = error is not None and error.code() == KafkaError.TOPIC_ALREADY_EXISTS
         if error is None or (is_there and outcome.in_doubt):
-            with suppress(ClientError):  # it is there; whether everybody knows by now is another matter
+            with suppress(ClientError):  # it exists; whether all brokers know that by now does not matter
                 one_topic(admin, name, patience_s=5)
             print(f"created {name}")
         elif not (is_there and arguments.if_not_exists):
@@ -200,7 +200,7 @@ def _offset_text(offset: int | None) -> str:
 
 
 def _altered_settings(admin: AdminClient, name: str) -> Mapping[str, str]:
-    """The settings that the topic has of its own."""
+    """The settings of the topic's own."""
     resource = ConfigResource(ResourceType.TOPIC, name)
     future = admin.describe_configs([resource], request_timeout=ANSWER_TIMEOUT_S)[resource]
     if (error := error_of(future)) is not None:
@@ -210,7 +210,7 @@ def _altered_settings(admin: AdminClient, name: str) -> Mapping[str, str]:
 
 
 def _delete(admin: AdminClient, arguments: argparse.Namespace) -> int:
-    """Delete what can be deleted, and say of everything else why it was not."""
+    """Delete what can be deleted, and report why the rest was not."""
     failed = False
 
     def ask(*names: str) -> "dict[str, Future[None]]":

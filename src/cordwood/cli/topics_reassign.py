@@ -1,7 +1,7 @@
-"""``cordwood topics reassign``: move a topic's partitions to other brokers, and watch it.
+"""``cordwood topics reassign``: move a topic's partitions to other brokers, and watch the move.
 
-The cluster does the work; whoever ends this command ends nothing but the watching. A throttle is a setting of the topic
-and of the brokers, as Kafka's own tool has it, and is taken away by whoever sees the move done.
+The cluster does the work; interrupting this command only ends the watching. A throttle consists of settings of the
+topic and of the brokers, as with Kafka's own tool, and is removed by the first command that sees the move complete.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def numbers(text: str) -> list[int]:
-    """For argparse: whole numbers with commas between them, none of them twice."""
+    """For argparse: comma-separated whole numbers, none of them twice."""
     if not re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})*", text):
         raise argparse.ArgumentTypeError(f"{text} is not a list of numbers; write it as 1,2,3")
     found = [int(number) for number in text.split(",")]
@@ -80,7 +80,7 @@ def run(admin: AdminClient, arguments: argparse.Namespace) -> int:
 
 
 class Job:
-    """What is to be done with some of a topic's partitions."""
+    """What to do with some of a topic's partitions."""
 
     def __init__(
         self, admin: AdminClient, replicas: Replicas, topic: str, found: TopicMetadata, chosen: Sequence[int] | None
@@ -167,7 +167,7 @@ class Job:
         return self._finish()
 
     def _finish(self) -> int:
-        """Nothing of the topic is being moved any more: its throttle has no purpose."""
+        """Nothing of the topic is being moved any more: its throttle has served its purpose."""
         try:
             self._throttle.clear(others_move=bool(self._replicas.under_way()))
         except ClientError as error:
@@ -182,18 +182,18 @@ class Job:
         return {p: moves[self._topic, p] for p in self._partitions if (self._topic, p) in moves}
 
     def _goal(self, partition: int, under_way: Mapping[int, Move]) -> Brokers:
-        """Where a partition is, or is going already."""
+        """Where a partition is, or is already moving to."""
         if partition in under_way:
             return under_way[partition].target
         return tuple(self._partitions[partition].replicas)
 
     def _source(self, partition: int, under_way: Mapping[int, Move]) -> Brokers:
-        """Where a partition is, or was before it was on its way."""
+        """Where a partition is, or was before it began to move."""
         coming = under_way[partition].adding if partition in under_way else ()
         return tuple(broker for broker in self._partitions[partition].replicas if broker not in coming)
 
     def _sizes(self, under_way: Mapping[int, Move]) -> dict[int, "Sizes"]:
-        """How much of each partition has come, and how much there is."""
+        """How much of each partition has been copied, and how much there is."""
         partitions = [(self._topic, p) for p in under_way]
         brokers = sorted({broker for move in under_way.values() for broker in move.replicas})
         held: dict[int, dict[Partition, int]] = {b: self._replicas.sizes(b, partitions) for b in brokers}
@@ -211,7 +211,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Bytes of a partition on the brokers that it is being moved to, and how many it will be."""
+    """The bytes of a partition on the brokers that it is being moved to, and how many it will be."""
 
     here: int
     whole: int
@@ -219,11 +219,11 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """How far a move is."""
+    """The progress of a move."""
 
     sizes: Mapping[int, Sizes]
     done: int = 0
-    """Partitions that have arrived before."""
+    """Partitions that have completed their move before."""
     done_bytes: int = 0
 
     def text(self) -> str:
@@ -240,7 +240,7 @@ class Advance:
 
 
 class _Watch:
-    """The line of a terminal that shows a move; nothing where nobody looks."""
+    """The line of a terminal that shows a move; nothing if there is no terminal."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _watch(ensemble: Ensemble, ended: threading.Event) -> None:
-    """Wait for the end. A server of an ensemble that ends by itself is told of; the last one ends the command."""
+    """Wait for the end. A server that ends by itself is reported; when the last one ends, so does the command."""
     alive = list(ensemble.servers)
     while not ended.wait(WATCH_S):
         for server in [server for server in alive if not server.running]:

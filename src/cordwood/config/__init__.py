@@ -1,7 +1,7 @@
 """Every setting once: name, kind, default, valid range, scope, and one line of documentation.
 
 ``TopicConfig`` and ``BrokerConfig`` are what the rest of the program reads; ``Layers`` holds the texts behind them.
-What clients ask about them is in ``describe``, what they change in ``alter``, files in ``properties``.
+``describe`` has what clients ask about settings, ``alter`` what they change, ``properties`` reads files.
 """
 
 from .alter import (

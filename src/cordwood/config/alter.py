@@ -1,8 +1,8 @@
-"""What AlterConfigs and IncrementalAlterConfigs make of the texts that were there. Pure: texts in, texts out.
+"""What AlterConfigs and IncrementalAlterConfigs do to the existing texts. Pure: texts in, texts out.
 
-A refusal is Kafka's: a topic's bad setting is INVALID_CONFIG, a broker's is INVALID_REQUEST, and adding to what is no
-list is INVALID_CONFIG for both. One difference is on purpose: Kafka stores a broker's setting that it does not know;
-here that is refused, with the nearest name.
+Errors are Kafka's: a topic's bad setting is INVALID_CONFIG, a broker's is INVALID_REQUEST, and adding to a setting that
+is not a list is INVALID_CONFIG for both. One difference is deliberate: Kafka stores a broker's setting that it does not
+know; here it is refused, with the nearest name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,16 +21,16 @@ from .setting import Kind, Scope, Setting
 from .topic import TOPIC_SETTINGS, TopicConfig
 
 TEXT_BYTES_MAX = 32_767
-"""Of one setting: the longest string that the protocol carries."""
+"""Of one setting: the longest string that the protocol can carry."""
 
 
 _WITH_ZERO = {
-    # What was altered outlasts a restart, and is stronger than what the file says.
+    # An altered value outlasts a restart, and takes precedence over the file.
     "max.connections": "nobody could come and alter it again",
     "max.connection.creation.rate": "nobody could come and alter it again",
     "log.cleaner.threads": "nothing would be compacted; log.cleaner.enable in the broker's file is for that",
 }
-"""What would happen."""
+"""What would happen if these were 0."""
 
 
 class Operation(IntEnum):
@@ -43,7 +43,7 @@ class Operation(IntEnum):
 
 
 class Change(NamedTuple):
-    """One incremental change; *operation* is the code as it came."""
+    """One incremental change; *operation* is the code as received."""
 
     name: str
     operation: int
@@ -54,13 +54,13 @@ def alter_topic(current: Mapping[str, str], changes: Sequence[Change], layers: L
     """A topic's settings after incremental *changes*.
 
     Raises:
-        Refused: with Kafka's error code; nothing has changed then.
+        Refused: with Kafka's error code; then nothing has changed.
     """
     return checked_topic(_applied(current, changes, TOPIC_SETTINGS), layers)
 
 
 def checked_topic(texts: Mapping[str, str | None], layers: Layers) -> dict[str, str]:
-    """The whole of a new topic's settings, or of an old one's after AlterConfigs, if they are good.
+    """All settings of a new topic, or of an existing one after AlterConfigs, if they are valid.
 
     Raises:
         Refused: with Kafka's error code.
@@ -77,14 +77,14 @@ def alter_broker(changes: Sequence[Change], layers: Layers, *, for_all: bool) ->
     """The altered settings of this broker, or of all brokers (*for_all*), after incremental *changes*.
 
     Raises:
-        Refused: with Kafka's error code; nothing has changed then.
+        Refused: with Kafka's error code; then nothing has changed.
     """
     current = layers.cluster if for_all else layers.broker
     return checked_broker(_applied(current, changes, BROKER_SETTINGS), layers, for_all=for_all)
 
 
 def checked_broker(texts: Mapping[str, str], layers: Layers, *, for_all: bool) -> dict[str, str]:
-    """The whole of the altered settings of this broker, or of all brokers, if they are good.
+    """All altered settings of this broker, or of all brokers, if they are valid.
 
     Raises:
         Refused: with Kafka's error code.
@@ -104,13 +104,13 @@ def alter_group(current: Mapping[str, str], changes: Sequence[Change], layers: L
     """A group's settings after incremental *changes*.
 
     Raises:
-        Refused: with Kafka's error code; nothing has changed then.
+        Refused: with Kafka's error code; then nothing has changed.
     """
     return checked_group(_applied(current, changes, GROUP_SETTINGS), layers)
 
 
 def checked_group(texts: Mapping[str, str], layers: Layers) -> dict[str, str]:
-    """The whole of a group's settings, if they are good.
+    """All settings of a group, if they are valid.
 
     Raises:
         Refused: with Kafka's error code.
@@ -124,14 +124,14 @@ def checked_group(texts: Mapping[str, str], layers: Layers) -> dict[str, str]:
 
 
 def _check_lengths(texts: Mapping[str, str | None]) -> None:
-    """What was put together by many small requests must still fit into the answer to one."""
+    """A value that was put together by many small requests must still fit into the answer to one."""
     for name, text in texts.items():
         if text is not None and len(text.encode()) > TEXT_BYTES_MAX:
             raise ConfigError(f"{name} would have {len(text.encode())} bytes; it must have at most {TEXT_BYTES_MAX}")
 
 
 def _check_not_zero(texts: Mapping[str, str]) -> None:
-    """0 is good in a file, and nothing to be altered to."""
+    """0 is allowed in a file, but no setting may be altered to it."""
     for name, otherwise in _WITH_ZERO.items():
         if name in texts and BROKER_SETTINGS[name].parse(texts[name]) == 0:
             raise ConfigError(f"{name} is 0; it must be at least 1, or {otherwise}")

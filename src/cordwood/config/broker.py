@@ -1,8 +1,8 @@
-"""A broker's settings: Kafka 4.3's names, kinds, defaults and ranges, and a few of our own.
+"""A broker's settings: Kafka 4.3's names, kinds, defaults and ranges, and a few of Cordwood's own.
 
 The defaults of topics are not repeated here: ``topic_defaults`` is a whole ``TopicConfig``, made from the broker's
-``log.*`` and other settings that ``topic.py`` names. A name of Kafka's that is absent here is in ``foreign.py``: it
-loads, has no effect, and the broker says so.
+``log.*`` and other settings that ``topic.py`` names. Settings of Kafka that are absent here are in ``foreign.py``: they
+load, have no effect, and the broker says so.
 """
 
 import re
@@ -523,7 +523,7 @@ class BrokerConfig:
         doc="Bytes a second of moves between directories of one broker.",
     )
 
-    # What people set from habit, and what it does here
+    # Settings that people set out of habit, and what they do here
 
     num_network_threads: Int = setting(
         default=3,
@@ -564,10 +564,10 @@ class BrokerConfig:
 
     @classmethod
     def parse(cls, layers: Layers | Mapping[str, str]) -> Self:
-        """The settings that these texts give: a properties file's alone, or with what was altered since.
+        """The settings that these texts give: those of a properties file alone, or with later alterations.
 
         Raises:
-            ConfigError: an unknown name, a wrong kind, a value out of range, or two that contradict.
+            ConfigError: an unknown name, a wrong kind, a value out of range, or two that conflict.
         """
         if not isinstance(layers, Layers):
             layers = Layers(static=layers)
@@ -584,11 +584,11 @@ class BrokerConfig:
         return self._parsed("listeners", self.listeners)
 
     def advertised_endpoints(self) -> tuple[Endpoint, ...]:
-        """What to tell clients; empty means the address that each dialled."""
+        """The addresses to give to clients; empty means the one that each client dialled."""
         return self._parsed("advertised.listeners", self.advertised_listeners or ())
 
     def listener_named_for_brokers(self) -> str:
-        """The listener through which brokers reach each other, "" if none is named for that."""
+        """The listener through which brokers reach each other; "" if none is configured for that."""
         return (self.inter_broker_listener_name or "").upper()
 
     def _parsed(self, name: str, texts: tuple[str, ...]) -> tuple[Endpoint, ...]:
@@ -606,7 +606,7 @@ _DECLARED: Mapping[str, Setting] = settings_of(BrokerConfig)
 
 
 def _of_topics() -> list[Setting]:
-    """The broker's settings that exist because a topic's setting takes its default from them."""
+    """The broker's settings that exist because topics' settings take their defaults from them."""
     return [
         Setting(
             s.name,
@@ -644,18 +644,18 @@ def parse_broker_value(name: str, text: str) -> Value:
 
 
 def effective(setting: Setting, layers: Layers) -> Value:
-    """What a broker's setting is worth, under its name or its alias."""
+    """The effective value of a broker's setting, given under its name or its alias."""
     found = layers.strongest((setting.name,) if setting.alias is None else (setting.name, setting.alias))
     return setting.default if found is None else setting.parse(found.text)
 
 
 def topic_defaults(layers: Layers) -> TopicConfig:
-    """What a topic without settings of its own gets on this broker."""
+    """The settings of a topic without any of its own on this broker."""
     return TopicConfig.parse(layers.topic_texts(TOPIC_SETTINGS))
 
 
 def _check_agreement(config: BrokerConfig, layers: Layers) -> None:
-    """What Kafka asks of several settings together."""
+    """Kafka's conditions that involve several settings."""
     ids = {text for layer in layers.mappings() for name, text in layer.items() if name in ("node.id", "broker.id")}
     if len(ids) > 1:
         raise ConfigError("node.id and broker.id differ; give the same number or only one of them")
@@ -683,7 +683,7 @@ def _check_agreement(config: BrokerConfig, layers: Layers) -> None:
 
 
 def _check_endpoints(config: BrokerConfig) -> None:
-    """Clients can reach this broker somewhere, and are told so where they can."""
+    """Check that clients can reach this broker somewhere, and are told only addresses where they can."""
     if not config.listeners:
         raise ConfigError(f"listeners is empty; name one for clients, such as {_LISTENER}")
     if not config.endpoints():

@@ -1,7 +1,9 @@
-"""What DescribeConfigs answers: each setting's value, where it comes from, and what else was given for it.
+"""What DescribeConfigs answers: each setting's value, where it comes from, and the values that it takes precedence
+over.
 
-Pure functions over texts. The order of synonyms is Kafka's: the strongest first, the default last. One difference is on
-purpose: where ``log.roll.hours`` in the file decides a topic's ``segment.ms``, Kafka calls it a default; we say STATIC.
+Pure functions over texts. Synonyms are in Kafka's order: the strongest first, the default last. One difference is
+deliberate: if ``log.roll.hours`` in the file decides a topic's ``segment.ms``, Kafka calls that a default; we say
+STATIC.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -52,7 +54,7 @@ def describe_group(overrides: Mapping[str, str], layers: Layers, names: Collecti
 
 
 def describe_broker(layers: Layers, names: Collection[str] | None = None) -> list[Entry]:
-    """A broker's settings (those in *names*, or all), by name; Kafka's others last, as far as its file has them."""
+    """A broker's settings (those in *names*, or all), by name; Kafka's others come last, if they are in its file."""
     entries = [_broker_entry(s, layers) for s in _wanted(BROKER_SETTINGS, names, layers.static)]
     foreign = [n for n in sorted(layers.static) if is_foreign(n) and n not in BROKER_SETTINGS]
     return entries + [_foreign_entry(n) for n in foreign if names is None or n in names]
@@ -66,7 +68,7 @@ def describe_cluster(layers: Layers, names: Collection[str] | None = None) -> li
 
 
 def _wanted(known: Mapping[str, Setting], names: Collection[str] | None, given: Collection[str]) -> list[Setting]:
-    """An empty list of names asks for all, as in Kafka. What is internal shows only where somebody has set it."""
+    """An empty list of names asks for all, as in Kafka. Internal settings are shown only if they have been set."""
     shown = [s for name, s in sorted(known.items()) if not s.internal or name in given]
     return [s for s in shown if not names or s.name in names]
 
@@ -110,7 +112,7 @@ def _entry(setting: Setting, value: str | None, synonyms: Sequence[Given], *, re
 
 
 def _foreign_entry(name: str) -> Entry:
-    """Nobody here knows what it is, so it may be a secret."""
+    """It is not known here, so it may be a secret."""
     given = Given(name, None, Source.STATIC)
     return Entry(name, None, Source.STATIC, Kind.STRING, True, True, (given,), "It has no effect here.")
 
@@ -125,7 +127,7 @@ def _defaults(settings: Sequence[Setting]) -> tuple[Given, ...]:
 
 
 def _family(setting: Setting) -> list[Setting]:
-    """A broker's setting with those that say the same in another unit or under another name, the strongest first."""
+    """A broker's setting and those that mean the same in another unit or under another name, the strongest first."""
     for topic in TOPIC_SETTINGS.values():
         names = [s.name for s in topic.brokers]
         if setting.name in names:

@@ -78,7 +78,7 @@ def _facts(setting: Setting) -> list[str]:
 
 
 def _default(setting: Setting) -> str:
-    """The default as a person reads it."""
+    """The default in a readable form."""
     match setting.default:
         case None:
             return "none"

@@ -1,7 +1,8 @@
-"""Kafka's settings that have no meaning here. They load, so that an existing ``server.properties`` does, with a report.
+"""Kafka's settings that have no meaning here. They are accepted and reported, so that an existing ``server.properties``
+loads.
 
-A few reasons, each with the names it holds for. A name that ends in a dot stands for all that begin with it: what
-follows is the business of somebody's plug-in. All others are listed, so that a slip is not taken for one of them.
+They are listed by the reason why they have no effect. A name that ends in a dot stands for all that begin with it:
+those belong to somebody's plug-in. All others are listed in full, so that a typo is not taken for one of them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -120,7 +121,7 @@ _FAMILIES: Final = tuple(name for name in FOREIGN if name.endswith("."))
 
 _LISTENER: Final = "listener.name."
 _OF_LISTENERS: Final = ("max.connection.creation.rate", "max.connections", "num.network.threads")
-"""Those that mean something here, and that Kafka can have for one listener alone."""
+"""Settings that mean something here, and that Kafka can also have for a single listener."""
 
 
 def _reason(name: str) -> str | None:
@@ -131,14 +132,14 @@ def _reason(name: str) -> str | None:
 
 
 def _is_of_listener(name: str) -> bool:
-    """A setting for one listener: behind the listener's name, perhaps with a SASL mechanism's, stands the setting's."""
+    """A setting for one listener: the setting's name follows the listener's, and perhaps a SASL mechanism's."""
     parts = name.removeprefix(_LISTENER).split(".")
     rests = [".".join(parts[start:]) for start in (1, 2)]
     return any(rest in FOREIGN or rest in _OF_LISTENERS for rest in rests)
 
 
 def is_foreign(name: str) -> bool:
-    """Is this a setting of Kafka's that loads here without an effect?"""
+    """Is this a setting of Kafka that is accepted here, but has no effect?"""
     return _reason(name) is not None
 
 

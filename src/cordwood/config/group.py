@@ -1,5 +1,5 @@
-"""A group's own settings: how its members report. What a group does not set is the broker's; the broker also sets the
-limits, and a group that was given more or less before they were changed is held to them."""
+"""A group's own settings: the timing of its members' reports. What a group does not set comes from the broker, which
+also sets the limits; if these are changed later, a group's values are kept within them."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, Self
@@ -13,7 +13,7 @@ from .setting import Int, Setting, at_least, setting, settings, settings_of
 
 @settings
 class GroupConfig:
-    """How the members of one group of the consumer protocol report to the broker, and how often it assigns."""
+    """How often the members of one consumer-protocol group report to the broker, and how often it assigns."""
 
     consumer_session_timeout_ms: Int = setting(
         default=45_000, check=at_least(1), doc="How long a silent member stays in the group."
@@ -27,13 +27,13 @@ class GroupConfig:
 
     @classmethod
     def merge(cls, overrides: Mapping[str, str], broker: BrokerConfig) -> Self:
-        """A group's settings: its own where it has them, within the broker's limits."""
+        """A group's settings: its own values if it has them, within the broker's limits."""
         values = {s.attribute: _value(s, overrides, broker) for s in GROUP_SETTINGS.values()}
         return cls(**values)
 
 
 class Bounds(NamedTuple):
-    """The broker's settings behind a group's: default, least and greatest value."""
+    """The broker's settings behind a group's: default, minimum and maximum."""
 
     default: str
     least: str
@@ -49,7 +49,7 @@ def bounds_of(name: str) -> Bounds:
 def check_group(overrides: Mapping[str, str], broker: BrokerConfig) -> None:
     """
     Raises:
-        ConfigError: an unknown name, a wrong kind, a value beyond the broker's limits, or two that contradict.
+        ConfigError: an unknown name, a wrong kind, a value beyond the broker's limits, or two that conflict.
     """
     for name, text in overrides.items():
         if (declared := GROUP_SETTINGS.get(name)) is None:

@@ -1,5 +1,5 @@
-"""The texts of a broker's settings, in layers: what was set for this broker while it runs is stronger than what was set
-for all brokers, which is stronger than what its file and its command line say."""
+"""The texts of a broker's settings, in layers: what was altered for this broker at runtime takes precedence over what
+was altered for all brokers, and that over its file and its command line."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class Source(IntEnum):
 
 
 class Found(NamedTuple):
-    """A text, under which name it stood, and where."""
+    """A text, the name under which it was given, and where."""
 
     name: str
     text: str
@@ -32,7 +32,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """``static`` is the file and the command line; ``cluster`` and ``broker`` are what AlterConfigs wrote since."""
+    """``static`` is the file and the command line; ``cluster`` and ``broker`` are later alterations by AlterConfigs."""
 
     static: Mapping[str, str] = field(default_factory=dict)
     cluster: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Layers:
         return self.static, self.cluster, self.broker
 
     def all(self, names: Sequence[str]) -> list[Found]:
-        """Every text given under one of these names, the strongest first: layer before name."""
+        """Every text given under one of these names, the strongest first: ordered by layer, then by name."""
         return [
             Found(name, layer[name], source)
             for source, layer in self.strongest_first()
@@ -61,7 +61,7 @@ class Layers:
         return next(iter(self.all(names)), None)
 
     def topic_texts(self, topic_settings: Mapping[str, Setting]) -> dict[str, str | None]:
-        """The texts that this broker gives to topics' settings, by the topics' names."""
+        """The texts that this broker gives for topics' settings, by the topics' names for them."""
         texts: dict[str, str | None] = {}
         for name, setting in topic_settings.items():
             synonyms = {s.name: s for s in setting.brokers}

@@ -1,6 +1,6 @@
-"""What the config APIs make of the levels of a broker's loggers. Pure: levels in, entries or levels out.
+"""How the config APIs show and alter the levels of a broker's loggers. Pure: levels in, entries or levels out.
 
-They are not stored: a broker starts with those of its command line.
+Levels are not stored: a broker starts with those of its command line.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,7 +14,7 @@ from .layers import Source
 from .setting import Kind
 
 LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
-"""As Kafka calls them, from the one that says most to the one that says least."""
+"""Kafka's names, from the most verbose to the least."""
 ROOT: Final = "root"
 
 
@@ -28,10 +28,10 @@ def describe_loggers(levels: Mapping[str, str], names: Collection[str] | None = 
 
 
 def alter_loggers(levels: Mapping[str, str], changes: Sequence[Change]) -> dict[str, str | None]:
-    """The levels to set; None for a logger that shall have its parent's.
+    """The levels to set; None for a logger that should have its parent's.
 
     Raises:
-        Refused: with Kafka's error code; nothing is to be set then.
+        Refused: with Kafka's error code; then nothing should be set.
     """
     if len({change.name for change in changes}) < len(changes):
         raise Refused(Error.INVALID_REQUEST, "a logger is changed twice in one request")

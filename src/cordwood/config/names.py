@@ -1,4 +1,4 @@
-"""What to say about a name that nobody knows: the nearest one that is known."""
+"""What to say about an unknown name: the nearest known one."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches

@@ -38,7 +38,7 @@ class Kind(IntEnum):
 
 
 class Scope(Enum):
-    """When a setting may change: at start only, for one broker while it runs, or for all brokers at once."""
+    """When a setting may change: at start only, at runtime for one broker, or at runtime for all brokers at once."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -67,7 +67,7 @@ _WIDTH_BITS: Final = {Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A condition on a value, and the words for it: "at least 1"."""
+    """A condition on a value, and its wording: "at least 1"."""
 
     accepts: Callable[[Value], bool]
     words: str
@@ -103,7 +103,7 @@ def either(value: Value, check: Check) -> Check:
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """A broker's setting that gives a topic's setting its default. ``unit_ms`` turns its number into milliseconds."""
+    """A broker's setting that gives a topic's setting its default. ``unit_ms`` converts its number to milliseconds."""
 
     name: str
     unit_ms: int = 1
@@ -114,7 +114,7 @@ class Synonym:
     negative_is_endless: bool = False
 
     def topic_text(self, text: str) -> str:
-        """The topic's text for this text of the broker's."""
+        """The text of the topic's setting for this text of the broker's."""
         if self.unit_ms == 1 and not self.negative_is_endless:
             return text
         number = int(text)
@@ -125,8 +125,8 @@ class Synonym:
 class Setting:
     """One setting.
 
-    ``brokers`` are the broker's settings behind a topic's, the strongest first. ``later`` is a setting that is checked
-    and kept, but that nothing acts on yet.
+    ``brokers`` are the broker's settings behind a topic's, the strongest first. ``later`` marks a setting that is
+    checked and kept, but has no effect yet.
     """
 
     name: str
@@ -169,7 +169,7 @@ class Setting:
         return ConfigError(f"{self.name} is {shown}; it must be {wanted}")
 
     def text(self, value: Value) -> str | None:
-        """The text that Kafka shows for a value."""
+        """A value as Kafka shows it."""
         match value:
             case None:
                 return None
@@ -198,7 +198,7 @@ def _parse_integer(setting: Setting, text: str) -> Value:
 
 
 def _parse_double(setting: Setting, text: str) -> Value:
-    # Each digit can be matched in one way only: clients send these texts, and backtracking would take them seconds.
+    # Each digit can be matched in only one way: clients send these texts, and backtracking would take seconds.
     if not re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", text):
         raise setting.refusal(text, "a number")
     if not math.isfinite(value := float(text)):
@@ -207,7 +207,7 @@ def _parse_double(setting: Setting, text: str) -> Value:
 
 
 def _parse_list(setting: Setting, text: str) -> Value:
-    """Comma-separated; repeats are dropped; no text is the empty list."""
+    """Comma-separated; repeats are dropped; an empty text is the empty list."""
     words = [word.strip() for word in text.split(",")] if text else []
     if "" in words:
         raise setting.refusal(text, "a list without empty parts")
@@ -232,7 +232,7 @@ _PARSERS: Final[Mapping[Kind, Callable[[Setting, str], Value]]] = {
 
 
 def _java_double(value: float) -> str:
-    """As Java writes it: 0.5, 1.0E7. Tools compare these texts."""
+    """A number as Java writes it: 0.5, 1.0E7. Tools compare these texts."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     digits, exponent = f"{value:e}".split("e")
@@ -261,8 +261,8 @@ def setting(
     """Declare a setting.
 
     A plain name for *broker* is the broker's setting of the same kind, default and range. An *alias* is an older name
-    for the same thing. What is *ours* has no name in Kafka, and gets the prefix ``cordwood.`` What comes into effect
-    *later* is accepted, and reported.
+    for the same setting. A setting that is *ours* does not exist in Kafka, and gets the prefix ``cordwood.`` One that
+    takes effect *later* is accepted, and reported.
     """
     flags = {"internal": internal, "alias": alias, "later": later}
     facts = {"check": check, "doc": doc, "scope": scope, "broker": broker, **flags}
@@ -275,12 +275,12 @@ C = TypeVar("C")
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting, dataclasses.field))
 def settings(cls: type[C]) -> type[C]:
-    """Make a frozen, slotted dataclass of a class whose fields are settings."""
+    """Turn a class whose fields are settings into a frozen, slotted dataclass."""
     return dataclass(frozen=True, slots=True, kw_only=True, repr=False, match_args=False)(cls)
 
 
 def settings_of(cls: type) -> dict[str, Setting]:
-    """The settings that a class declares, by Kafka's name, in their order."""
+    """The settings that a class declares, by Kafka's name, in order of declaration."""
     hints = get_type_hints(cls, include_extras=True)
     fields = [f for f in dataclasses.fields(cls) if "setting" in f.metadata]
     declared = [_declared(f, *_kind_of(hints[f.name])) for f in fields]

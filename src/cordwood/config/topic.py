@@ -1,7 +1,7 @@
 """A topic's settings: Kafka 4.3's names, kinds, defaults and ranges.
 
-Each also names the broker's settings that give it its default, so a broker's ``log.retention.hours`` is declared here
-and nowhere else.
+Each also names the broker's settings that give it its default, so a broker's ``log.retention.hours`` is declared only
+here.
 """
 
 import re
@@ -267,7 +267,7 @@ class TopicConfig:
         """The settings of a topic: *overrides* as a person or a client wrote them, over the broker's *defaults*.
 
         Raises:
-            ConfigError: an unknown name, a missing value, a wrong kind, a value out of range, or two that contradict.
+            ConfigError: an unknown name, a missing value, a wrong kind, a value out of range, or two that conflict.
         """
         for name, text in overrides.items():
             parse_topic_value(name, text)
@@ -281,9 +281,9 @@ class TopicConfig:
 
     @classmethod
     def merge(cls, overrides: Mapping[str, str | None], defaults: "TopicConfig | None" = None) -> Self:
-        """Like ``parse`` for a topic that exists, whose settings may contradict defaults that were altered since.
+        """Like ``parse``, for an existing topic, whose settings may contradict defaults that were altered since.
 
-        One that is not good by itself (another version may have stored it) is left out: see ``problems``.
+        A setting that is not valid by itself (another version may have stored it) is left out: see ``problems``.
         """
         values = {}
         for name, text in overrides.items():

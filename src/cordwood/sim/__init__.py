@@ -1,1 +1,3 @@
-"""The same broker under a seed: clock, network, disk and metadata store are made of nothing but numbers."""
+"""The same broker under a seed: clock, network, disk and metadata store are simulated, and draw on nothing but
+numbers.
+"""

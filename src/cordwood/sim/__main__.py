@@ -1,4 +1,4 @@
-"""``python -m cordwood.sim --seed N``: live through one seed again. ``--seeds 1-500 --brokers 3``: hunt."""
+"""``python -m cordwood.sim --seed N`` runs one seed again; ``--seeds 1-500 --brokers 3`` looks for failures."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ from cordwood.sim.world import STEPS, SimulationFailed, World
 _LINES_SHOWN = 25
 
 MakeWorld = Callable[[int, int, int | None, Callable[[str], None] | None], World | ClusterWorld]
-"""Of a seed, a number of brokers, of steps if it is given, and of something that prints lines."""
+"""Takes a seed, a number of brokers, of steps if it is given, and a function that prints lines."""
 
 
 def _world(seed: int, brokers: int, steps: int | None, echo: Callable[[str], None] | None) -> World | ClusterWorld:

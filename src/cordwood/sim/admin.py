@@ -1,6 +1,8 @@
-"""An administrator: makes the topics of a run, and then makes, grows, alters, writes to and deletes others at random.
+"""An administrator: creates the topics of a run, and then creates, grows, alters, writes to and deletes others at
+random.
 
-What became of a request whose answer never came is not known; for each name it remembers which states are possible.
+It does not know the outcome of a request that was never answered; so for each name it remembers which states are
+possible.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +33,7 @@ from cordwood.wire.messages import (
 
 PAUSE_MAX_MS = 400
 TIMEOUTS_MS = 100, 700, 60_000
-"""How long a broker may wait for its store: until after this client gives up, or not."""
+"""How long a broker may wait for its store: longer than this client, or not."""
 NAMES = ("churn-a", "churn-b", "churn.c")
 
 _TOPIC, _SET = 2, 0
@@ -47,7 +49,7 @@ class Admin:
         self._replicas = min(len(around.addresses), 3)
         self._caller = Caller(around, "admin", self._go_on)
         self.possible: dict[str, set[bool]] = {name: {False} for name in NAMES}
-        """Whether a topic exists, as far as is known: both, after an answer that never came."""
+        """Whether a topic exists, as far as is known: both, after a request that was never answered."""
 
     @property
     def is_done(self) -> bool:
@@ -121,7 +123,7 @@ class Admin:
         self._caller.ask(request, 6, DeleteTopicsResponse, deleted)
 
     def _may_be(self, name: str, state: bool) -> set[bool]:
-        """From now on it may be so. What could be before?"""
+        """From now on the topic may be in this state. Returns which states were possible before."""
         before = self.possible[name]
         self.possible[name] = before | {state}
         return before
@@ -131,7 +133,7 @@ class Admin:
             self.possible[name] = {then}
         elif error == Error.NOT_CONTROLLER:  # which promises that nothing was done
             self.possible[name] = before
-        elif error in otherwise and not self._around.clustered:  # one of several may not have heard of it yet
+        elif error in otherwise and not self._around.clustered:  # one of several may not have heard of the topic yet
             self.possible[name] = {otherwise[Error(error)]}
 
     def _grow(self, name: str) -> None:
@@ -155,7 +157,7 @@ class Admin:
         self._caller.ask(request, 1, IncrementalAlterConfigsResponse, altered)
 
     def _write(self, name: str) -> None:
-        """A batch for a topic that may not be there, or may be deleted at this very moment."""
+        """A batch for a topic that may not exist, or may be deleted at this very moment."""
         acks = self._around.random.choice((0, 1, -1))
         part = ProduceRequestPartition(index=0, records=memoryview(build_values([b"into " + name.encode()])))
         request = ProduceRequest(
@@ -172,7 +174,7 @@ class Admin:
             self._pause()
 
     def surprises(self, existing: Sequence[str]) -> list[str]:
-        """What is known here and is not so."""
+        """What is known here, but is not so."""
         return [
             f"{name} {'exists' if name in existing else 'does not exist'}, and the administrator knows otherwise"
             for name, possible in self.possible.items()

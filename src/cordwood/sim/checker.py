@@ -1,9 +1,9 @@
-"""Was everything kept that was promised? Rules over the history of a run, each a function that names what it breaks.
+"""Was every promise kept? Rules over the history of a run, each a function that names the violations.
 
 - A log is dense from 0, has no record twice, and each producer's records in the order of sending.
-- What was acknowledged is in the log, where the answer said. It stays there: always if only the process died; if the
-  power went, where the topic is synced before it acknowledges.
-- After a loss of power a log is a first part of what it was: nothing is changed, nothing is missing in the middle.
+- What was acknowledged is in the log, at the offset given. It stays there: always if only the process died; after a
+  power failure, if the topic is synced before it acknowledges.
+- After a power failure, a log is a prefix of what it was: nothing is changed, nothing is missing in the middle.
 - A consumer sees a log from its start, without gap or repetition, and nothing that is not in it.
 - No producer id is given twice.
 """
@@ -17,7 +17,7 @@ from cordwood.sim.history import Acknowledged, Era, History, LogDump, Reading
 
 
 def violations(history: History) -> list[str]:
-    """Every breach, in words. An empty list is a good run."""
+    """Every violation, in words. An empty list means a good run."""
     return [
         *history.complaints,
         *producer_id_rules(history),
@@ -65,7 +65,7 @@ def _around_gap(offsets: list[int]) -> str:
 
 
 def _kept(before: Era, after: Era, partition: TopicPartition) -> Iterator[str]:
-    """What the loss of power between two eras made of a log."""
+    """What a power failure between two eras did to a log."""
     log, kept = before.logs.get(partition, []), after.kept.get(partition, [])
     if log[: len(kept)] != kept:
         yield f"{partition}: after the loss of power the log is not a first part of what it was"
@@ -102,7 +102,7 @@ def _reading(history: History, reading: Reading) -> Iterator[str]:
 
 
 def _seen_is_safe(history: History, reading: Reading, who: str) -> Iterator[str]:
-    """Nobody reads from a synced topic what a loss of power can take."""
+    """Nobody reads from a synced topic what a power failure can take away."""
     if reading.partition.topic not in history.safe_topics:
         return
     for seen in reading.seen:

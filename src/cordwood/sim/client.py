@@ -1,4 +1,4 @@
-"""A client's connection: one at a time, made again whenever it is lost. The clients built on it are small state
+"""A client's connection: one at a time, established again whenever it is lost. The clients built on it are small state
 machines: ``producer``, ``consumer``, ``admin``."""
 
 from collections import deque
@@ -37,13 +37,13 @@ class Surroundings:
 
     @property
     def clustered(self) -> bool:
-        """Are there several brokers, so that one must be asked for the right one?"""
+        """Are there several brokers, so that the client must find the right one?"""
         return len(self.addresses) > 1
 
 
 @dataclass(slots=True)
 class InFlight:
-    """A request without its answer yet."""
+    """A request that has not been answered yet."""
 
     correlation_id: int
     version: int
@@ -52,9 +52,9 @@ class InFlight:
 
 
 class Caller:
-    """A connection to a broker that comes back. Whoever owns it hears of a new one by *on_connect*.
+    """A connection to a broker that reconnects. *on_connect* tells the owner of each new one.
 
-    Of several brokers it is any one, unless the owner wants to ``move`` to a certain one.
+    If there are several brokers, it connects to any one of them, unless the owner wants to ``move`` to a certain one.
     """
 
     def __init__(self, around: Surroundings, name: str, on_connect: Callable[[], None]) -> None:
@@ -78,7 +78,7 @@ class Caller:
         self._on_connect()
 
     def move(self, address: Address | None) -> bool:
-        """Be connected to this broker, or (None) to any. Is it another one than now?"""
+        """Connect to this broker, or (None) to any. Returns whether that is a different one than now."""
         self._wanted = address
         if self._link is None or self._link.address == address:
             return False
@@ -106,7 +106,7 @@ class Caller:
             self.drop("no answer in time")
 
     def drop(self, reason: str) -> None:
-        """Break the connection; what was in flight may have happened or not."""
+        """Break the connection; requests in flight may have been carried out or not."""
         if self._link is not None:
             self._around.trace.line(self.name, f"drops its connection: {reason}")
             self._link.cut(self.name)

@@ -1,6 +1,6 @@
-"""Time under a seed: a queue of things to come, and two clocks that jump to whichever comes next.
+"""Time under a seed: a queue of future events, and two clocks that jump to whichever comes next.
 
-Nothing ever waits. What is due at the same millisecond happens in an order that the seed chooses.
+Nothing ever waits. Events due at the same millisecond happen in an order that the seed chooses.
 """
 
 import heapq
@@ -16,7 +16,7 @@ Action = Callable[[], None]
 
 
 class SimClock:
-    """The monotonic clock, the wall's clock, and everything that will happen."""
+    """The monotonic clock, the wall clock, and all future events."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -33,14 +33,14 @@ class SimClock:
         return len(self._queue)
 
     def after(self, delay_ms: int, what: str, action: Action) -> None:
-        """Let something happen in a while. *what* is its line in the trace."""
+        """Schedule an action. *what* is its line in the trace."""
         assert delay_ms >= 0
         self._count += 1
         entry = (self._mono_ms + delay_ms, self._random.random(), self._count, what, action)
         heapq.heappush(self._queue, entry)
 
     def step(self) -> tuple[str, Action]:
-        """Jump to the next thing due. It is the caller's to do."""
+        """Jump to the next event that is due. The caller must carry it out."""
         due_ms, _, _, what, action = heapq.heappop(self._queue)
         assert due_ms >= self._mono_ms, "time does not go back"
         self._wall_ms += due_ms - self._mono_ms
@@ -48,5 +48,5 @@ class SimClock:
         return what, action
 
     def shift_wall(self, ms: int) -> None:
-        """Somebody sets the wall's clock, as a time server may, forward or back."""
+        """Somebody sets the wall clock, as a time server may, forward or back."""
         self._wall_ms += ms

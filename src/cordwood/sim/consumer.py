@@ -1,8 +1,8 @@
-"""A consumer by assignment: reads its partitions from their start, with fetch sessions where its version has them.
+"""A consumer by assignment: it reads its partitions from their start, with fetch sessions if its version has them.
 
-It asks for little at a time, and some forget a partition now and then, so that answers are cut short and sessions
-change.
-Where the log is shorter than what it has read, which only a loss of power may bring about, it begins again at 0.
+It asks for little at a time, and some consumers forget a partition now and then, so that answers are cut short and
+sessions change. If the log is shorter than what it has read, which only a power failure may cause, it begins again at
+0.
 """
 
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ class Consumer:
     def _connected(self) -> None:
         if self._around.random.random() < 0.5:
             self._close_session()
-        self._in_session.clear()  # the session may go on, but who knows what of the last request it has seen
+        self._in_session.clear()  # the session may continue, but it may have missed any part of the last request
         if self._version >= IDS_SINCE and not self._topic_ids:
             self._ask_for_ids()
         else:

@@ -1,9 +1,9 @@
-"""A disk in memory that can lose its power.
+"""A disk in memory whose power can fail.
 
-It promises no more than a journaling file system does. Appended bytes are safe once their file was synced; before that,
-a crash keeps some first part of them and may leave garbage after it. Names (created, renamed, removed) and truncations
-reach the disk in the order in which they happened, all of them with the next ``sync``, ``replace`` or ``remove_tree``;
-before that, a crash keeps the first few and undoes the others. The same seed loses the same bytes.
+It guarantees no more than a journaling file system does. Appended bytes are safe once their file has been synced;
+before that, a crash keeps a prefix of them and may leave garbage after it. Changes of names (created, renamed, removed)
+and truncations reach the disk in order, all of them with the next ``sync``, ``replace`` or ``remove_tree``; before
+that, a crash keeps the first few and undoes the others. The same seed loses the same bytes.
 
 ``power_fails_after`` and ``fails_after`` count down over everything that changes the disk: that is how a test puts a
 crash, or one failing operation, at every point.
@@ -20,14 +20,14 @@ _GARBAGE_MAX = 16
 
 
 class PowerLost(BaseException):
-    """The machine is gone. Not an ``Exception``: nothing under test may handle it."""
+    """The machine is gone. Not an ``Exception``, because nothing under test may handle it."""
 
 
 class _Node:
-    """The content of a file, and as much as is needed to know what of it is on the disk.
+    """The content of a file, and what must be known to tell which part of it is on the disk.
 
-    The first ``safe`` bytes of ``data`` are on the disk, followed there by the bytes in ``cuts``: what truncations took
-    away that have not reached the disk, the last one's first.
+    The first ``safe`` bytes of ``data`` are on the disk, followed there by the bytes in ``cuts``: what was cut off by
+    truncations that have not reached the disk, the last one's first.
     """
 
     __slots__ = ("cuts", "data", "safe")
@@ -38,7 +38,7 @@ class _Node:
         self.cuts: list[bytearray] = []
 
     def truncate(self, size: int) -> "Change | None":
-        """Cut the file; the change that makes the cut final, if there is something to be made so."""
+        """Cut the file; returns the change that makes the cut final, if there is anything to make final."""
         cut = self.data[size : self.safe]
         del self.data[size:]
         if not cut:
@@ -98,7 +98,7 @@ class SimFile:
             self._disk.journal(change)
 
     def complete(self) -> None:
-        """Nothing is held ready here."""
+        """No space is reserved here."""
 
     def sync(self) -> None:
         self._changes()
@@ -132,7 +132,7 @@ class SimDisk:
         self._journal: list[Change] = []
 
     def crash(self) -> None:
-        """Lose the power and come back: every open file is gone, and so is much of what was not synced."""
+        """The power fails and comes back: every open file is gone, and so is much of what was not synced."""
         self.life += 1
         self.power_fails_after = self.fails_after = None
         for change in self._journal[: self._random.randint(0, len(self._journal))]:
@@ -144,12 +144,14 @@ class SimDisk:
             self._files[path].lose_power(self._random)
 
     def kill(self) -> None:
-        """End the process, not the machine: every open file is gone, and nothing that was written is."""
+        """The process ends, not the machine: every open file is gone, but everything that was written is still
+        there.
+        """
         self.life += 1
         self.power_fails_after = self.fails_after = None
 
     def changes(self) -> None:
-        """Called before everything that changes the disk."""
+        """Called before anything that changes the disk."""
         if self.power_fails_after is not None:
             if self.power_fails_after <= 0:
                 raise PowerLost

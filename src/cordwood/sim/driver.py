@@ -1,10 +1,10 @@
-"""Drives one life of a broker: events go in, effects are carried out, each in its own time.
+"""Drives one life of a broker: events go in, effects are carried out, each after a delay of its own.
 
-The counterpart of ``run/driver``, with the same promises: metadata is written in order, syncs and removals happen in
-order, bytes of a connection are sent in order, and nothing else is ordered. A driver belongs to one life; what it had
-under way when that ended never happens, or has happened and nobody hears of it.
+The counterpart of ``run/driver``, with the same guarantees: metadata is written in order, syncs and removals happen in
+order, bytes of a connection are sent in order, and nothing else is ordered. A driver belongs to one life; when that
+ends, what was in progress never happens, or has happened without anybody hearing of it.
 
-A process can be paused. What happens meanwhile it sees when it goes on, all at once, in the order in which it happened.
+A process can be paused. When it is resumed, it sees everything that has happened meanwhile, all at once and in order.
 """
 
 from collections import deque
@@ -76,7 +76,7 @@ class Machine:
     directory_id: UUID = DIRECTORY_ID
     boot_id: str = ""
     events_per_check: int = 1
-    """After so many events all invariants of the broker are looked at, which takes a while."""
+    """After how many events all invariants of the broker are checked, which takes a while."""
 
     @property
     def host(self) -> str:
@@ -91,7 +91,7 @@ class SharedMetadata(MetadataStore, Protocol):
     """A broker's session with a store that it shares."""
 
     def start(self, driver: "Driver", /) -> None:
-        """From now on there is somebody to be told."""
+        """From now on there is a driver to be notified."""
 
     def write(self, write: WriteMetadata, /) -> None: ...
 
@@ -134,9 +134,9 @@ class Driver:
         self.paused = False
         self._events = 0
         self.acted = False
-        """Has the broker done anything? Whoever wants to know sets it back."""
+        """Has the broker done anything? Callers that want to know reset it."""
         self.failure: str | None = None
-        """Why the broker stopped by itself: its disk failed where it cannot go on without it."""
+        """Why the broker stopped by itself: its disk failed where it cannot continue without it."""
         self.broker = open_broker(
             static=static,
             disk=machine.disk,
@@ -164,7 +164,7 @@ class Driver:
     # ------------------------------------------------------------------ pauses
 
     def pause(self) -> None:
-        """Do nothing, see nothing. Whoever connects meanwhile believes that somebody is there."""
+        """Do nothing, see nothing. Peers that connect meanwhile believe that the broker is there."""
         self.paused = True
 
     def resume(self) -> None:
@@ -173,7 +173,9 @@ class Driver:
             self._catch_up()
 
     def when_running(self, action: Callable[[], None]) -> None:
-        """Do it now, or after all that has happened since the process was paused; or never, if it is gone."""
+        """Call *action* now, or once the paused process has caught up with what happened before; or never, if it is
+        gone.
+        """
         if not self.alive:
             return
         if self.paused or self._backlog:
@@ -207,7 +209,7 @@ class Driver:
     def frame(self, end: ClientEnd, frame: bytearray) -> None:
         if not end.connection.closed:
             self.act(self.broker.received, end.connection, memoryview(frame))
-            frame[:] = b"\xee" * len(frame)  # it was lent: nobody may still look at it
+            frame[:] = b"\xee" * len(frame)  # it was only lent: nobody may still look at it
 
     def link_up(self, link: LinkId) -> None:
         self.act(self.broker.link_up, link)
@@ -224,7 +226,7 @@ class Driver:
             self.act(self.broker.disconnected, end.connection)
 
     def act(self, event: Event, *arguments: object) -> None:
-        """Give the broker an event and do what it asks for."""
+        """Give the broker an event and carry out what it asks for."""
         self.acted = True
         try:
             effects = event(*arguments, self._clock.now)
@@ -242,7 +244,7 @@ class Driver:
             self.broker.check()
 
     def _fail(self, error: CordwoodError) -> None:
-        """A disk that fails where nobody can be told ends the broker, as it does the real one."""
+        """A disk failure that cannot be reported to any client ends the broker, as in reality."""
         self.failure = str(error)
 
     # ------------------------------------------------------------------ effects
@@ -344,7 +346,7 @@ class Driver:
         self._hand_back(self._disk_results, done, work.token)
 
     def _compact(self, effect: Compact) -> None:
-        """One step of the work, in the midst of all that happens."""
+        """One step of the work, among everything else that happens."""
         try:
             next(effect.work)
         except StopIteration:
@@ -356,7 +358,7 @@ class Driver:
             self.later(DISK_DELAY_MAX_MS, "compaction works", lambda: self._compact(effect))
 
     def _hand_back(self, results: deque[Callable[[], None]], event: Event, *arguments: object) -> None:
-        """Tell the broker in a while what was done, in the order in which it was done. Much may happen before."""
+        """Report what was done after a delay, in the order in which it was done. Much may happen before that."""
         results.append(lambda: self.act(event, *arguments))
         self.later(RESULT_DELAY_MAX_MS, "a result comes back", lambda: results.popleft()())
 
@@ -370,7 +372,7 @@ class Driver:
 
 
 def _flush(end: ClientEnd) -> None:
-    """Only now are slices of files read: whatever happened to the files meanwhile."""
+    """Slices of files are read only now, whatever has happened to the files in the meantime."""
     if end.outbox and end.link.is_open:
         chunks = end.outbox.popleft()
         end.link.down.write(b"".join(c.read() if isinstance(c, FileSlice) else bytes(c) for c in chunks))

@@ -1,7 +1,7 @@
-"""What the clients of a run saw, and what was in the logs: the witnesses that the checker hears.
+"""What the clients of a run saw, and what was in the logs: the evidence for the checker.
 
-A run is divided into eras by losses of power. A process that merely dies loses nothing that was written, so it ends no
-era; when the power goes, whatever was not synced may go with it, and the next era begins with what is left.
+A run is divided into eras by power failures. A process that merely dies loses nothing that was written, so it ends no
+era. A power failure may take everything that was not synced, and the next era begins with what is left.
 """
 
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class Acknowledged(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A consumer got this record."""
+    """A consumer received this record."""
 
     offset: int
     value: bytes
@@ -45,18 +45,20 @@ class Seen(NamedTuple):
 
 @dataclass(slots=True)
 class Reading:
-    """What one consumer saw of one partition from where it began, or began again."""
+    """What one consumer saw of one partition since it began, or began again."""
 
     consumer: str
     partition: TopicPartition
     era: int = 0
-    """When it began."""
+    """The era in which it began."""
     seen: list[Seen] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Era:
-    """The logs when the era ended, how often the process died in it, and what of the last era was left at its start."""
+    """The logs at the end of the era, how often the process died in it, and what was left of the last era at its
+    start.
+    """
 
     logs: dict[TopicPartition, LogDump] = field(default_factory=dict)
     kept: dict[TopicPartition, LogDump] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class Era:
 
 @dataclass(slots=True)
 class History:
-    """All that is known of a run when it is over."""
+    """Everything known about a run when it is over."""
 
     safe_topics: frozenset[TopicName] = frozenset()
     """Topics that are synced before they acknowledge."""
@@ -78,7 +80,7 @@ class History:
     lives: int = 0
     """How often a broker has started."""
     complaints: list[str] = field(default_factory=list)
-    """What a client was told that it should never have been told."""
+    """Answers that no client should ever have received."""
 
     @property
     def era(self) -> int:
@@ -89,7 +91,7 @@ class History:
 
 
 def dump(disk: SimDisk, partition: TopicPartition) -> LogDump:
-    """The records of a partition's files, read without any of the code under test but that of batches."""
+    """The records in a partition's files, read without using any of the code under test except that of batches."""
     directory = str(partition)
     if not disk.exists(directory):
         return []

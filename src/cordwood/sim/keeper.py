@@ -1,7 +1,7 @@
-"""A client that keeps a table in a compacted topic: it sets keys, deletes them, and remembers what it was told.
+"""A client that keeps a table in a compacted topic: it sets keys, deletes them, and remembers what was acknowledged.
 
-What must hold whenever a broker has started, and at the end: nobody finds an older value of a key than the last that
-was acknowledged, nor one that was never sent, nor one of a key whose deletion was acknowledged.
+Whenever a broker has started, and at the end, this must hold: nobody finds a value of a key that is older than the last
+acknowledged one, nor one that was never sent, nor any value of a key whose deletion was acknowledged.
 """
 
 from collections.abc import Iterable
@@ -48,7 +48,7 @@ class Keeper:
         self._told: dict[bytes | None, Told] = {}
         """The last acknowledged write of each key."""
         self._in_doubt: set[bytes | None] = set()
-        """Keys that were written to since, without an answer."""
+        """Keys that have been written to since then, without an answer."""
 
     @property
     def is_done(self) -> bool:
@@ -103,7 +103,7 @@ class Keeper:
                 self._in_doubt.discard(record.key)
             self._around.on_acknowledged()
         elif answer.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
-            self._left += 1  # not made yet
+            self._left += 1  # the topic does not exist yet
         elif answer.error_code == Error.NOT_LEADER_OR_FOLLOWER:
             self._caller.move(None)
         self._pause()

@@ -11,7 +11,7 @@ from cordwood.sim.network import Frames, Link, Network
 
 
 class LinkEvents(Protocol):
-    """Who is told, when it has the time to listen."""
+    """Who is notified, when the process is running."""
 
     def when_running(self, action: Callable[[], None], /) -> None: ...
 
@@ -39,7 +39,7 @@ class LinkEnd:
 
 
 class Links:
-    """All of them, by the broker's names for them."""
+    """All links, by the broker's ids for them."""
 
     def __init__(self, network: Network, host: str, events: LinkEvents) -> None:
         self._network = network

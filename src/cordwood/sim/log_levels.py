@@ -1,4 +1,4 @@
-"""Loggers that only exist in a dictionary: the root, and one below it."""
+"""Loggers that exist only in a dictionary: the root, and one below it."""
 
 from cordwood.config.loggers import ROOT
 

@@ -1,8 +1,8 @@
-"""Members of one consumer group (KIP-848), who share topics among themselves and commit offsets for what they have.
+"""Members of one consumer group (KIP-848), which share topics among themselves and commit offsets for what they have.
 
-What must hold: no two members have a partition at the same time, and whoever gets one finds an offset no older than the
-last that was acknowledged. The group's topic is not synced, so a loss of power may take both back: then the members,
-too, begin anew.
+It must hold that no two members have a partition at the same time, and that a member that gets one finds an offset no
+older than the last that was acknowledged. The group's topic is not synced, so a power failure may take both back: then
+the members, too, begin anew.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,9 @@ class Shared:
     session_timeout_ms: int
     owners: dict[Partition, str] = field(default_factory=dict)
     reported_ms: dict[str, int] = field(default_factory=dict)
-    """When each member sent its last heartbeat that was answered. A session later it must have stopped reading."""
+    """When each member sent its last heartbeat that was answered. One session timeout later it must have stopped
+    reading.
+    """
     told: dict[Partition, int] = field(default_factory=dict)
     """The last acknowledged offset of each partition."""
     sent: int = 0
@@ -73,7 +75,7 @@ class Shared:
 
 
 class Member:
-    """One member: a heartbeat at a time, a commit now and then, a leave sometimes."""
+    """One member: one heartbeat at a time, a commit now and then, and sometimes it leaves."""
 
     def __init__(self, around: Surroundings, shared: Shared, name: str, topics: Sequence[str], *, beats: int) -> None:
         self._around = around
@@ -86,7 +88,7 @@ class Member:
         self._epoch = 0
         self._owned: set[Partition] = set()
         self._is_full = True
-        """The next heartbeat says everything: the last answer may be lost."""
+        """The next heartbeat says everything, because the last answer may be lost."""
 
     @property
     def is_done(self) -> bool:
@@ -96,7 +98,7 @@ class Member:
         self._caller.connect()
 
     def begin_anew(self) -> None:
-        """Forget everything, and join as somebody else."""
+        """Forget everything, and join as a new member."""
         for partition in self._owned:
             self._shared.give_up(partition, self._name)
         self._owned = set()
@@ -123,7 +125,7 @@ class Member:
             self._pause()
             return
         if not self._left:
-            self.begin_anew()  # it says nothing any more, and so must not read either
+            self.begin_anew()  # it sends nothing any more, so it must not read either
             return
         self._left -= 1
         odds = self._around.random.random()

@@ -1,11 +1,11 @@
-"""A network of byte streams: every connection keeps its order, none keeps its pace, and any may break.
+"""A network of byte streams: every connection keeps its order, none keeps a pace, and any may break.
 
 What is written arrives in pieces of any size after any delay. When a connection breaks, what was on its way is lost in
-both directions, and each end hears of it at a time of its own.
+both directions, and each end learns of it at a different time.
 
 Hosts may be cut off from each other, in both directions or in one. Then nothing arrives, not even the end of a
-connection; when the road is open again, what was sent arrives, and who holds the end of a dead connection hears of it.
-A host without power is cut off from everybody.
+connection; when the road is open again, what was sent arrives, and the ends of dead connections learn that they are
+dead. A host without power is cut off from everybody.
 """
 
 from collections import deque
@@ -23,7 +23,7 @@ Address = tuple[str, int]
 """A host and a port."""
 
 BROKER: Address = ("broker", 9092)
-"""Where a broker listens that is alone in its world."""
+"""The address of a broker that is alone in its world."""
 
 
 class End(Protocol):
@@ -35,7 +35,7 @@ class End(Protocol):
 
 
 class Roads:
-    """Which host reaches which."""
+    """Which host can reach which."""
 
     def __init__(self) -> None:
         self.blocked: set[tuple[str, str]] = set()
@@ -69,17 +69,17 @@ class Pipe:
             self._clock.after(self._random.randint(0, DELAY_MAX_MS), what, self._deliver)
 
     def attach(self, reader: End) -> None:
-        """Read from now on. What came before there was a reader comes now."""
+        """Start reading. What arrived before there was a reader is delivered now."""
         self.reader = reader
         self.flow()
 
     def flow(self) -> None:
-        """What was held up comes now."""
+        """What was held up is delivered now."""
         for piece in self._on_its_way:
             self._clock.after(0, f"{len(piece)} bytes to {self._name}", self._deliver)
 
     def _deliver(self) -> None:
-        """Give the reader the oldest piece: which delivery was meant for which piece does not matter."""
+        """Give the reader the oldest piece; it does not matter for which piece the delivery was scheduled."""
         if self._on_its_way and self.reader is not None and not self.is_silent and self._is_passable():
             self.reader.received(self._on_its_way.popleft())
 
@@ -113,18 +113,18 @@ class Link:
         self.is_refused = False
         """Did nobody listen?"""
         self._unheard: list[tuple[End, str, str]] = []
-        """Ends that cannot hear of the break as long as the road to them is blocked."""
+        """Ends that cannot learn of the break as long as the road to them is blocked."""
 
     def touches(self, host: str) -> bool:
         return host in (self.host, self.address[0])
 
     @property
     def is_over(self) -> bool:
-        """Does everybody know that it is broken?"""
+        """Do both ends know that it is broken?"""
         return not self.is_open and not self._unheard
 
     def cut(self, by: str | None = None) -> None:
-        """Break. Both ends hear of it, whoever caused it; the host that did hears of it in any case."""
+        """Break the connection. Both ends learn of it; the host that caused it learns of it in any case."""
         if not self.is_open:
             return
         self.is_open = False
@@ -144,7 +144,7 @@ class Link:
         self._clock.after(self._random.randint(0, DELAY_MAX_MS), what, end.lost)
 
     def flow(self) -> None:
-        """Roads are open that were not."""
+        """Roads have been opened."""
         self.up.flow()
         self.down.flow()
         unheard, self._unheard = self._unheard, []
@@ -173,7 +173,7 @@ class Network:
     def connect(
         self, client: End, host: str, address: Address = BROKER, on_up: Callable[[], None] | None = None
     ) -> Link:
-        """Begin to connect. If nobody listens, the client hears that the connection is lost."""
+        """Start connecting. If nobody listens, the client is told that the connection is lost."""
         self._count += 1
         link = Link(self._clock, self._random, self._count, host, address, self.roads)
         self.links[self._count] = link
@@ -204,14 +204,14 @@ class Network:
     # ------------------------------------------------------------------ trouble
 
     def cut_one(self) -> Link | None:
-        """Break one connection, any one."""
+        """Break any one connection."""
         link = self._any()
         if link is not None:
             link.cut()
         return link
 
     def silence_one(self) -> Link | None:
-        """Let nothing arrive on one connection any more, in either direction. It breaks when one loses patience."""
+        """Let nothing arrive on one connection any more, in either direction. It breaks when one end times out."""
         link = self._any()
         if link is not None:
             link.up.is_silent = link.down.is_silent = True
@@ -230,7 +230,7 @@ class Network:
         self._forget_closed()
 
     def heal(self) -> None:
-        """To be called when roads were opened: what waited for that goes on."""
+        """Must be called when roads have been opened: what waited for that continues."""
         self._forget_closed()
         for link in list(self.links.values()):
             link.flow()
@@ -240,7 +240,7 @@ class Network:
 
 
 class Frames:
-    """Puts the pieces of a stream together again: whole frames, without their size."""
+    """Reassembles the pieces of a stream into whole frames, without their length prefixes."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -258,7 +258,7 @@ class Frames:
 
 
 def _pieces(data: bytes, random: Random) -> list[bytes]:
-    """*data*, mostly whole, sometimes in a few pieces, cut anywhere."""
+    """*data*, mostly whole, sometimes cut anywhere into a few pieces."""
     if len(data) < 2 or random.random() < 0.6:
         return [data]
     cuts = sorted({0, len(data), *(random.randrange(1, len(data)) for _ in range(random.randint(1, 3)))})

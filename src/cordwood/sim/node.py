@@ -30,7 +30,7 @@ def open_broker(
     directory_id: UUID | None = None,
     boot_id: str = "",
 ) -> Broker:
-    """A broker that has read its metadata and recovered its logs; it waits for ``start``."""
+    """A broker that has read its metadata and recovered its logs; the next step is ``start``."""
     config = BrokerConfig.parse(static)
     node_id = config.node_id
     image = MetadataImage()

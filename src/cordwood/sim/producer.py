@@ -1,8 +1,8 @@
-"""An idempotent producer. What is not acknowledged it sends once more, in order, with the same sequence numbers, after
-a lost connection, a timeout, or an error.
+"""An idempotent producer. After a lost connection, a timeout, or an error, it sends unacknowledged batches again, in
+order, with the same sequence numbers.
 
-A loss of power may take what the broker has acknowledged. Then the broker's next expected sequence number is not ours,
-and says so; this producer gives up what is under way (it may be in the log or not) and goes on with a new id.
+A power failure may take what the broker has acknowledged. Then the broker expects a different sequence number, and says
+so; this producer gives up the batches in flight (they may be in the log or not) and continues with a new id.
 """
 
 from collections import deque
@@ -68,8 +68,8 @@ class Producer:
         self._id_era = 0
         self._sequences: dict[TopicPartition, int] = {}
         self._established: set[TopicPartition] = set()
-        """Where the broker knows this producer id. Before that it takes any sequence number for the first, as Kafka
-        does, so a second batch must not overtake a first that was refused."""
+        """Partitions where the broker knows this producer id. Until then it accepts any sequence number as the first,
+        as Kafka does, so a second batch must not overtake a first that was refused."""
         self._unacknowledged: deque[Outgoing] = deque()
         self._left = batches
         self.name = name
@@ -156,7 +156,7 @@ class Producer:
     def _answered(self, batch: Outgoing, response: ProduceResponse) -> None:
         ((answer,),) = [topic.partition_responses for topic in response.responses]
         if batch not in self._unacknowledged:
-            return  # given up meanwhile
+            return  # given up in the meantime
         if answer.error_code == Error.NONE:
             self._acknowledged(batch, answer.base_offset)
         elif answer.error_code in _LOST_HISTORY and self._is_first(batch):
@@ -175,7 +175,7 @@ class Producer:
         self._pump()
 
     def _is_first(self, batch: Outgoing) -> bool:
-        """Is it the one that the broker should expect? A later one fails only because an earlier one has."""
+        """Is it the one that the broker should expect? A later one fails only because an earlier one has failed."""
         return next(other for other in self._unacknowledged if other.partition == batch.partition) is batch
 
     def _begin_anew(self, batch: Outgoing, error: Error) -> None:
@@ -192,8 +192,8 @@ class Producer:
     def _is_excused(self, batch: Outgoing) -> bool:
         """May the broker have lost track of this producer?
 
-        With the power, if the topic is not synced. And of several batches in flight a broker that starts again may know
-        the last alone, as Kafka's: that is what a snapshot holds.
+        In a power failure, if the topic is not synced. And of several batches in flight, a broker that has restarted
+        may know only the last, like Kafka's: a snapshot holds no more.
         """
         history = self._around.history
         lost = history.era != self._id_era and batch.partition.topic not in history.safe_topics

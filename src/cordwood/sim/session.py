@@ -1,13 +1,13 @@
-"""One broker's way to the store that it shares: through as many sessions as its life takes.
+"""One broker's access to the shared store: through as many sessions as its life takes.
 
-What the store has for a broker, changes and the outcomes of its own, comes in the store's order, late. Cut off from the
-store, a broker hears nothing; after a while it notices, and when its session must be over it says so itself, measured
-from the last beat that was answered. It may also be told so when it is back. Either way a new session begins with all
-of the metadata.
+What the store has for a broker (changes, and the outcomes of its own writes) arrives late, but in the store's order. A
+broker that is cut off from the store hears nothing. After a while it notices, and when its session must have expired,
+it decides that itself, counting from the last heartbeat that was answered. It may also be told so when it is connected
+again. Either way, a new session begins with all of the metadata.
 
-A change that was under way when the connection broke has happened or not. The broker is told which when the store is
-back, in the store's order; or that nobody knows, because that took too long, too much was missed, or the session that
-made it is over. What it writes meanwhile waits for that.
+A write that was in flight when the connection broke has happened or not. The broker is told which when the store is
+back, in the store's order; or it is told that nobody knows, because that took too long, too much was missed, or the
+session of the write has ended. Until then, its next writes wait.
 """
 
 from collections import deque
@@ -30,7 +30,7 @@ AT_ONCE_MAX = 3
 RECONNECT_MAX_MS = 300
 DOUBT_MAX_MS = 2_000
 OVERRUN = 0.3
-"""How often somebody who reads everything anew does not find the changes that led there."""
+"""How often a client that reads everything anew can no longer find the changes that led to it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -44,11 +44,11 @@ class Outcome:
 
 
 class Reload:
-    """Changes were missed: everything is to be read anew."""
+    """Changes were missed: everything must be read anew."""
 
 
 class Session:
-    """What ``run`` has in its thread for the store."""
+    """The counterpart of the thread that ``run`` has for the store."""
 
     def __init__(self, store: SharedStore, machine: Machine, timeout_ms: int) -> None:
         self._store = store
@@ -60,10 +60,10 @@ class Session:
         self._inbox: deque[MetadataChange | Outcome | Reload] = deque()
         self._writes: deque[WriteMetadata] = deque()
         self._stuck: list[WriteMetadata] = []
-        """On a road that is blocked, or at a store that is away, which nobody has noticed yet."""
+        """Writes on a road that is blocked, or at a store that is away, before anybody has noticed."""
         self._state = SessionState.ALIVE
         self._beat_ms = self._clock.now.mono_ms
-        """When the last beat that was answered was sent."""
+        """When the last heartbeat that was answered was sent."""
         self._id = store.open(self, timeout_ms)
 
     # ------------------------------------------------------------------ at the start
@@ -78,10 +78,10 @@ class Session:
         return change
 
     def purge(self) -> None:
-        """Nothing: here changes wait for each session alone, and who is to miss some is told so by fate."""
+        """Does nothing: here changes wait for each session separately, and chance decides which session misses some."""
 
     def close(self) -> None:
-        """In good order: what is ephemeral goes at once."""
+        """A clean end: ephemeral nodes are removed at once."""
         if self._reaches_store():
             self._store.close(self._id)
 
@@ -99,7 +99,7 @@ class Session:
 
     @property
     def is_fresh(self) -> bool:
-        """Is it far from its end?"""
+        """Is it far from expiring?"""
         left_ms = self._beat_ms + self._timeout_ms - self._clock.now.mono_ms
         return self._state is SessionState.ALIVE and left_ms > self._timeout_ms // 2
 
@@ -120,7 +120,7 @@ class Session:
             self._beat_ms = now_ms
             self._come_through()
             self._revive()
-            for _ in self._inbox:  # some of it may have come to a road that was blocked
+            for _ in self._inbox:  # some of it may have arrived while the road was blocked
                 self._come_soon()
         else:
             self._lose("the store has ended it")
@@ -159,7 +159,7 @@ class Session:
         self._later(RECONNECT_MAX_MS, "a new session for", self._begin_anew)
 
     def _lose_answers(self) -> None:
-        """The connection broke. What became of what was under way is found out later, if at all."""
+        """The connection broke. What became of writes in flight is found out later, if at all."""
         self._inbox += [Outcome(write.token, StoreAway("it did not come through")) for write in self._stuck]
         self._stuck.clear()
         for entry in self._inbox:
@@ -193,7 +193,7 @@ class Session:
         self._beat()
 
     def fall_behind(self) -> None:
-        """Miss what was not heard yet."""
+        """Miss what has not been heard yet."""
         if self._driver is not None and self._state is not SessionState.LOST:
             self._inbox.appendleft(Reload())
             self._come_soon()
@@ -204,7 +204,7 @@ class Session:
     # ------------------------------------------------------------------ what the store tells
 
     def published(self, session: int, change: MetadataChange, /) -> None:
-        if session == self._id:  # else it is one that this broker has given up
+        if session == self._id:  # otherwise it is one that this broker has given up
             self._inbox.append(change)
             self._come_soon()
 
@@ -213,7 +213,7 @@ class Session:
             self._later(FEED_DELAY_MAX_MS, "the store tells", self._hear)
 
     def _hear(self) -> None:
-        """Take the next of what has come, or a few."""
+        """Take the next of what has arrived, or a few."""
         if not self._inbox or self._state is SessionState.LOST or not self._reaches_store():
             return
         driver = self._driver
@@ -230,7 +230,7 @@ class Session:
             driver.act(driver.broker.metadata_changed, changes)
 
     def _overrun(self) -> None:
-        """Changes were missed, and perhaps one's own among them."""
+        """Changes were missed, perhaps including this broker's own."""
         if self._random.random() < OVERRUN:
             for entry in self._inbox:
                 if isinstance(entry, Outcome) and entry.in_doubt:
@@ -284,7 +284,7 @@ class Session:
             self._come_through()
 
     def _come_through(self) -> None:
-        """What was sent reaches the store, if it is there. Its answers come when the road back is open."""
+        """What was sent reaches the store, if it is there. Its answers arrive when the road back is open."""
         roads, host = self._machine.network.roads, self._machine.host
         if self._store.is_away or not roads.is_open(host, HOST):
             return

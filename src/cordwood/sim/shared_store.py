@@ -1,7 +1,7 @@
-"""A metadata store that several brokers share, with sessions: ZooKeeper's, as far as a broker can tell.
+"""A metadata store that several brokers share, with sessions: like ZooKeeper, as far as a broker can tell.
 
-Every change goes to all sessions in one order. A session of which nothing was heard for its timeout is over, and the
-ephemeral nodes that it made are gone. While the store is away nobody's session runs out.
+Every change goes to all sessions in the same order. A session that has not been heard of for its timeout expires, and
+its ephemeral nodes are removed. While the store is away, no session expires.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ HOST = "store"
 
 
 class Listener(Protocol):
-    """Who holds a session: it is told of every change, as soon as it happens."""
+    """Holds a session: it is told of every change as soon as it happens."""
 
     def published(self, session: int, change: MetadataChange, /) -> None: ...
 
@@ -32,7 +32,7 @@ class StoredSession:
 
 
 class SharedStore:
-    """The nodes, and who has a session."""
+    """The nodes, and the sessions."""
 
     def __init__(self, clock: SimClock) -> None:
         self._clock = clock
@@ -54,14 +54,14 @@ class SharedStore:
         return self._count
 
     def beat(self, session: int) -> bool:
-        """Something is heard of a session. Is it still one?"""
+        """A heartbeat of a session. Does the session still exist?"""
         stored = self._sessions.get(session)
         if stored is not None:
             stored.heard_ms = self._clock.now.mono_ms
         return stored is not None
 
     def close(self, session: int) -> None:
-        """A session ends, by its holder's wish or because its time has run out."""
+        """A session ends, because its holder wants it or because it has expired."""
         if self._sessions.pop(session, None) is not None:
             gone = sorted(path for path, owner in self._owners.items() if owner == session)
             if gone:
@@ -85,7 +85,7 @@ class SharedStore:
     # ------------------------------------------------------------------ changes
 
     def multi(self, session: int, operations: Sequence[StoreOp]) -> MetadataChange:
-        """Do all of it, or raise ``StoreConflict``; ``StoreAway`` if the session is over."""
+        """Apply all operations, or raise ``StoreConflict``; ``StoreAway`` if the session is over."""
         if session not in self._sessions:
             raise StoreAway("the session is over")
         return self._change(operations, session)

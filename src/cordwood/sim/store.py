@@ -23,7 +23,7 @@ class SimStore:
         return MetadataChange(written, [operation.path for operation in operations if isinstance(operation, Delete)])
 
     def purge(self) -> None:
-        """Nothing: nobody else is told of changes."""
+        """Does nothing: nobody else is told of changes."""
 
     def close(self) -> None:
         pass

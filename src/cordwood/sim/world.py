@@ -1,8 +1,8 @@
 """One run: a broker, some clients, and whatever the seed lets go wrong.
 
 The seed draws the settings, the clients and every delay; it breaks connections, kills the process, cuts the power in
-the middle of anything, lets the disk and the store fail, and sets the wall's clock. After so many events the faults
-end, the clients finish, and the history of the run is judged.
+the middle of anything, lets the disk and the store fail, and sets the wall clock. After a set number of events the
+faults end, the clients finish, and the history of the run is checked.
 """
 
 from collections.abc import Callable
@@ -36,11 +36,11 @@ FAST, SAFE = TopicName("fast"), TopicName("safe")
 
 
 class SimulationFailed(Exception):
-    """A run broke a promise. The text says which."""
+    """A run broke a promise. The text says which one."""
 
 
 class World:
-    """Everything of one run. Equal seeds and steps give equal runs."""
+    """Everything in one run. Equal seeds and steps give equal runs."""
 
     def __init__(self, seed: int, *, steps: int = STEPS, echo: Callable[[str], None] | None = None) -> None:
         self.seed = seed
@@ -79,12 +79,12 @@ class World:
 
     @property
     def command(self) -> str:
-        """How to live through this run again."""
+        """How to repeat this run."""
         return f"python -m cordwood.sim --seed {self.seed} --steps {self.steps} --verbose"
 
     @property
     def summary(self) -> str:
-        """What happened, in a line."""
+        """What happened, in one line."""
         history = self.history
         return (
             f"{len(self.trace.lines)} lines, {len(history.acknowledged)} batches acknowledged, "
@@ -124,7 +124,7 @@ class World:
     # ------------------------------------------------------------------ the run
 
     def run(self) -> None:
-        """Live through it all. Raises ``SimulationFailed``, or whatever the broker tripped over."""
+        """Run everything. Raises ``SimulationFailed``, or any exception that the broker raised."""
         self.trace.line("world", f"seed {self.seed}, {self._describe()}")
         self._start_broker()
         clients: list[Admin | Producer | Consumer | Keeper | Member] = [
@@ -211,7 +211,7 @@ class World:
             self.trace.line("world", f"connection {link.number} falls silent")
 
     def _kill(self) -> None:
-        """At once, or in the middle of something that changes the disk."""
+        """Kill the process at once, or in the middle of something that changes the disk."""
         self._end_at_a_change("the process will be killed", power=False)
 
     def _lose_power(self) -> None:
@@ -243,7 +243,7 @@ class World:
         self.trace.line("world", f"the wall's clock is set by {ms} ms")
 
     def _die(self, *, power: bool) -> None:
-        """The broker is gone; so is, without power, what was not synced."""
+        """The process is gone; in a power failure, so is what was not synced."""
         self.trace.line("world", "the power is gone" if power else "the broker is dead")
         if self._driver is not None:
             self._driver.end()
@@ -261,7 +261,7 @@ class World:
         self._plan_restart()
 
     def _forget_group(self) -> None:
-        """The offsets' topic is not synced: what was promised to the group's members may be gone."""
+        """The offsets topic is not synced: what was promised to the group's members may be gone."""
         self._group.told.clear()
         for member in self._members:
             member.begin_anew()
@@ -272,10 +272,10 @@ class World:
         return {partition: dump(self._disk, partition) for partition in self._partitions}
 
     _left_over: dict[TopicPartition, LogDump] | None = None
-    """The logs when the process last died, to be found again by the next one."""
+    """The logs when the process last died; the next one must find them again."""
 
     def _witness_start(self, driver: Driver) -> None:
-        """Recovery is over: is everything there that was?"""
+        """Recovery is over: is everything there that was there before?"""
         found = self._dump()
         if self._left_over is not None and found != self._left_over:
             self.history.complain("a broker that died without a loss of power came back with other logs")
@@ -297,7 +297,7 @@ class World:
     # ------------------------------------------------------------------ the end
 
     def _calm_down(self) -> None:
-        """No more faults but one, because some troubles end with a new start: now everything must come to its end."""
+        """No more faults but one, because some troubles end with a new start: now everything must finish."""
         self.trace.line("world", "all is calm")
         self._faulty = False
         self._around.on_acknowledged = _nothing
@@ -327,7 +327,7 @@ class World:
         )
 
     def _restart_cleanly(self) -> None:
-        """A stop in good order: the next broker finds everything without reading it."""
+        """A clean stop: the next broker finds everything without reading it."""
         assert self._driver is not None
         self.trace.line("world", "the broker stops in good order")
         self._driver.end()
@@ -337,7 +337,7 @@ class World:
         self._start_broker()
 
     def _leftovers(self) -> list[str]:
-        """What deleted topics left on the disk, or in the metadata."""
+        """What deleted topics have left on the disk, or in the metadata."""
         assert self._driver is not None
         deleted = [name for name in self._disk.list("") if name.endswith("-delete")]
         return deleted + [str(topic_id) for topic_id in self._driver.broker.image.deleted_topics]
@@ -392,7 +392,7 @@ def _draw_settings(random: Random) -> dict[str, str]:
 
 
 def _draw_topics(random: Random) -> dict[TopicName, tuple[int, dict[str, str]]]:
-    """Partitions and settings of the two topics that are watched."""
+    """The numbers of partitions and the settings of the two watched topics."""
     return {
         name: (
             random.randint(1, 2),
@@ -407,7 +407,7 @@ def _draw_topics(random: Random) -> dict[TopicName, tuple[int, dict[str, str]]]:
 
 
 def _draw_table(random: Random) -> dict[str, str]:
-    """Settings of the topic that is compacted. What is acknowledged there is synced."""
+    """Settings of the compacted topic. What is acknowledged there is synced."""
     return {
         "cleanup.policy": "compact",
         "flush.messages": "1",

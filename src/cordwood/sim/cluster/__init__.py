@@ -1,1 +1,1 @@
-"""Several brokers under a seed: the world of a cluster, its clients, and what must hold of it."""
+"""Several brokers under a seed: the world of a cluster, its clients, and what must always hold."""

@@ -1,8 +1,8 @@
-"""Was everything kept that a cluster promises? Rules over the history of a run that has come to rest.
+"""Did the cluster keep its promises? Rules over the history of a run that has come to rest.
 
 - The replicas of a partition are the same, byte for byte, and so are their leader epochs.
 - Each log is dense from 0, has no record twice, and each producer's records in the order of sending.
-- What was committed is in the log, where it was; so is what was acknowledged (acks=all).
+- What was committed is still in the log, at its offset; so is what was acknowledged (acks=all).
 - A consumer saw the log from its start, without gap or repetition, and nothing that is not in it now.
 - No producer id was given twice.
 """
@@ -22,19 +22,19 @@ EPOCHS = "leader-epoch-checkpoint"
 
 @dataclass(slots=True)
 class Replica:
-    """What the disk of one broker has of one partition."""
+    """What one broker's disk holds of one partition."""
 
     records: LogDump = field(default_factory=list)
     data: bytes = b""
     epochs: dict[int, int] = field(default_factory=dict)
-    """Where each leader epoch begins, as the replica has noted it."""
+    """Where each leader epoch begins, as noted by the replica."""
 
 
 Replicas = Mapping[TopicPartition, Mapping[NodeId, Replica]]
 
 
 def replica(disk: SimDisk, partition: TopicPartition) -> Replica:
-    """Read it without any of the code under test but that of batches."""
+    """Read the replica without using any of the code under test except that of batches."""
     directory = str(partition)
     if not disk.exists(directory):
         return Replica()
@@ -48,7 +48,7 @@ def replica(disk: SimDisk, partition: TopicPartition) -> Replica:
 def violations(
     history: History, committed: Mapping[TopicPartition, Sequence[Committed]], replicas: Replicas
 ) -> list[str]:
-    """Every breach, in words. An empty list is a good run."""
+    """Every violation, in words. An empty list means a good run."""
     logs = {partition: next(iter(found.values())).records for partition, found in replicas.items()}
     return [
         *history.complaints,
@@ -73,7 +73,7 @@ def _same(partition: TopicPartition, found: Mapping[NodeId, Replica]) -> Iterato
 
 
 def _epochs(partition: TopicPartition, node: NodeId, found: Replica) -> Iterator[str]:
-    """Where each epoch begins that has records. Of one without records only its leader may know."""
+    """Where each epoch with records begins. An epoch without records may be known only to its leader."""
     starts: dict[int, int] = {}
     for _, header in batches(memoryview(found.data)):
         starts.setdefault(header.leader_epoch, header.base_offset)

@@ -1,7 +1,8 @@
-"""A consumer by assignment that follows the leaders: reads each of its partitions from the start, with one loop each.
+"""A consumer by assignment that follows the leaders: it reads each of its partitions from the start, with one loop
+each.
 
-A leader never takes back what it has shown: within one leader epoch the high watermark it tells does not fall, and no
-leader knows less than what was read from another.
+A leader never takes back what it has shown: within one leader epoch, the high watermark that it reports does not fall,
+and no leader knows less than what was read from another.
 """
 
 from collections.abc import Sequence
@@ -25,13 +26,13 @@ WAIT_MAX_MS = 200
 PAUSE_MAX_MS = 80
 RETRY_MAX_MS = 200
 FOLLOWERS_SERVE_SINCE = 11
-"""From this version on whoever has a replica answers (KIP-392): it may know less than the leader did."""
+"""From this version on, any replica answers (KIP-392): it may know less than the leader did."""
 
 _RECORDS_BYTES_MAX = 1 << 24
 
 
 class Consumer:
-    """Reads until the world ends, and remembers what it saw."""
+    """Reads until the simulation ends, and remembers what it saw."""
 
     def __init__(self, around: Surroundings, name: str, partitions: Sequence[TopicPartition], *, version: int) -> None:
         self.name = name
@@ -41,7 +42,7 @@ class Consumer:
         self._version = version
         self._readings = {partition: Reading(name, partition) for partition in partitions}
         self._told: dict[tuple[TopicPartition, Leader], int] = {}
-        """The last high watermark that each leader told in each epoch."""
+        """The last high watermark that each leader reported in each epoch."""
         around.history.readings += self._readings.values()
 
     def position(self, partition: TopicPartition) -> int:

@@ -1,10 +1,10 @@
 """What the seed lets go wrong in a cluster, and when it must not.
 
 Whatever was acknowledged is on all in-sync replicas, in their page caches. So a machine may lose its power, or its
-disk, only while each of its partitions has another in-sync replica; and until it is back, and has said what it may
-have lost, nothing may happen to the others that takes them for dead: without that no cluster of this kind can keep its
-promises, and Kafka's does not either. Such a loss waits until it can be borne, and gentle faults alone go with it.
-Everything else may happen at any time.
+disk, only while each of its partitions has another in-sync replica. And until it is back, and has said what it may have
+lost, nothing may happen to the others that makes them look dead: otherwise no cluster of this kind can keep its
+promises, and neither can Kafka's. Such a loss waits until it can be tolerated, and in the meantime only gentle faults
+happen. Everything else may happen at any time.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -31,7 +31,7 @@ Kind = Callable[[], None]
 
 
 class Faults:
-    """One after the other, as long as it lasts."""
+    """Faults, one after the other, as long as they last."""
 
     def __init__(
         self,
@@ -42,17 +42,17 @@ class Faults:
         only: Collection[str] = (),
         pause_max_ms: int | None = None,
     ) -> None:
-        """*only*: the names of the faults that may happen, if it is not to be all of them."""
+        """*only*: the names of the faults that may happen, if not all of them."""
         self._around = around
         self._witness = witness
         self._nodes = nodes
         self._store = store
         self._random: Random = around.random
         self._pause_max_ms = pause_max_ms or self._random.choice(PAUSES_MAX_MS)
-        """Between two faults. Some troubles last long: with short pauses there are always several."""
+        """Between two faults. Some troubles last long: with short pauses there are always several at once."""
         self._is_on = True
         self._loss: tuple[SimNode, Way] | None = None
-        """What waits until it can be borne."""
+        """The loss that waits until it can be tolerated."""
         self._gentle = [kind for kind in self._gentle_kinds() if not only or kind.__name__.strip("_") in only]
         self._rough = [kind for kind in self._rough_kinds() if not only or kind.__name__.strip("_") in only]
 
@@ -96,7 +96,7 @@ class Faults:
         self._plan()
 
     def end(self) -> None:
-        """Whatever is broken is mended, and nothing breaks any more."""
+        """Repair whatever is broken, and let nothing break any more."""
         self._is_on = False
         self._around.on_acknowledged = _nothing
         self._witness.on_election = _ignore
@@ -129,7 +129,7 @@ class Faults:
             self._random.choice(kinds)()
 
     def _lose(self, node: SimNode, way: Way) -> None:
-        """If it can be borne now. Some do not wait for ever: others may be too sick to get well."""
+        """Carry out a loss if it can be tolerated now. Some are given up: the others might never be healthy enough."""
         if self._is_bearable(node):
             self.die(node, way)
             self._loss = None
@@ -179,7 +179,7 @@ class Faults:
         self._loss = self._random.choice(self._nodes), Way.WIPED
 
     def _strike_down(self, node: SimNode, way: Way) -> None:
-        """At once, or in the middle of something that changes the disk."""
+        """Kill it at once, or in the middle of something that changes the disk."""
         if self._random.random() < 0.5:
             self.die(node, way)
             return
@@ -211,7 +211,7 @@ class Faults:
             self.die(node, Way.DARK if self._is_bearable(node) else Way.KILLED)
 
     def _wait_for_election(self) -> None:
-        """Strike whoever leads next, before others have followed it for long."""
+        """Strike the next leader to be elected, before others have followed it for long."""
         self._say("the next leader will fall")
         self._witness.on_election = self._doom
 
@@ -297,7 +297,7 @@ class Faults:
         self._block(f"{one} is cut off from all", *((one, o) for o in others), *((o, one) for o in others))
 
     def _leave_alone(self) -> None:
-        """Only clients reach it."""
+        """Only clients can reach it."""
         one = self._random.choice(self._nodes).name
         others = [HOST, *(node.name for node in self._nodes if node.name != one)]
         roads = [*((one, other) for other in others), *((other, one) for other in others)]
@@ -335,7 +335,7 @@ class Faults:
 
 
 def _is_well(node: SimNode, image: MetadataImage) -> bool:
-    """Is it there, and nothing on its way that would change that?"""
+    """Is it alive, with nothing pending that would change that?"""
     driver, disk = node.driver, node.disk
     if driver is None or driver.paused or not node.is_intact or node.id not in image.brokers:
         return False

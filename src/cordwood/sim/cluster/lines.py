@@ -1,6 +1,6 @@
-"""A client's connections to the brokers of a cluster, and what it knows of who leads what.
+"""A client's connections to the brokers of a cluster, and what it knows of the leaders.
 
-Every question gets one answer: the broker's, or None when the connection was lost or nothing came in time.
+Every request gets one answer: the broker's, or None if the connection was lost or the timeout expired.
 """
 
 from collections import deque
@@ -84,7 +84,7 @@ class Lines:
         self.topic_ids: dict[str, UUID] = {}
 
     def ask(self, node: int, request: object, version: int, cls: type[R], on_answer: Answer[R]) -> None:
-        """Ask a broker that ``refresh`` has told of."""
+        """Ask a broker that ``refresh`` has reported."""
         self._line(self._addresses[node]).ask(request, version, cls, on_answer)
 
     def ask_any(self, request: object, version: int, cls: type[R], on_answer: Answer[R]) -> None:
@@ -97,7 +97,7 @@ class Lines:
         return line
 
     def refresh(self, topics: Sequence[str], then: Callable[[], None]) -> None:
-        """Ask somebody who leads what, and go on, whatever came of it."""
+        """Ask some broker who leads what, and go on, whatever the outcome."""
         request = MetadataRequest(
             topics=[MetadataRequestTopic(name=name) for name in topics], allow_auto_topic_creation=False
         )
@@ -119,7 +119,7 @@ class Lines:
                     self._learn(name, Leader(partition.leader_id, partition.leader_epoch))
 
     def _learn(self, name: TopicPartition, leader: Leader) -> None:
-        """What is older than what is known already is no news."""
+        """Ignore what is older than what is already known."""
         known = self.leaders.get(name)
         if known is None or known.epoch <= leader.epoch:
             self.leaders[name] = leader

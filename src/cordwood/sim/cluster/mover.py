@@ -23,7 +23,7 @@ ELECT_ODDS = 0.3
 
 
 class Mover:
-    """One request at a time. What came of it the cluster knows; it must come to an end in any case."""
+    """One request at a time. The cluster knows the outcome; every request must end somehow."""
 
     def __init__(
         self,

@@ -20,14 +20,14 @@ class Way(Enum):
     """How a broker ends when it was not asked to."""
 
     KILLED = "is killed"
-    """The process is gone; what it wrote is not."""
+    """The process is gone; what it wrote is still there."""
     DARK = "loses its power"
-    """The machine is gone; what was not synced is, too."""
+    """The machine is gone, and so is what was not synced."""
     WIPED = "loses its disk"
 
 
 class SimNode:
-    """A broker's place: what stays when its process ends."""
+    """A broker's machine: what remains when its process ends."""
 
     def __init__(
         self,
@@ -42,9 +42,9 @@ class SimNode:
         self.driver: Driver | None = None
         self.session: Session | None = None
         self.way: Way = Way.KILLED
-        """How it ends when the disk says that it is time."""
+        """How it ends when the disk gives the signal."""
         self.is_intact = True
-        """Has it all that others believe it to have? Not from a loss until it has registered again."""
+        """Does it have everything that others believe it to have? Not between a loss and its next registration."""
         self.is_starting = False
         self._store = store
         self._static = dict(static)
@@ -105,7 +105,7 @@ class SimNode:
     # ------------------------------------------------------------------ the end
 
     def die(self, way: Way) -> None:
-        """The process ends, whatever it was about to do."""
+        """The process ends, whatever it was doing."""
         self._say(way.value)
         if way is not Way.KILLED:
             self._lose_power()
@@ -132,12 +132,12 @@ class SimNode:
         self.machine.directory_id = UUID(int=self.machine.random.getrandbits(128), version=4)
 
     def die_at_a_change(self, way: Way, changes: int) -> None:
-        """Let it end in the midst of something."""
+        """Let it end in the middle of something."""
         self.way = way
         self.disk.power_fails_after = changes
 
     def stop(self, then: Callable[[], None]) -> None:
-        """In good order: others lead first."""
+        """A clean stop: others lead first."""
         driver = self.driver
         if driver is None or driver.paused:
             return

@@ -1,10 +1,11 @@
 """An idempotent producer that follows the leaders.
 
-The batches of a partition are numbered. When one is not acknowledged, the producer waits until it has heard of all that
-are under way there, then asks who leads, and sends again from the first that is not acknowledged, in order.
+The batches of a partition are numbered. When one is not acknowledged, the producer waits for the answers to all that
+are in flight to that partition, then asks for the leader, and sends again from the first unacknowledged batch, in
+order.
 
-With acks=1 what was acknowledged may be lost with its leader. Then the next leader misses a sequence number and says
-so; this producer gives up what is under way (it may be in the log or not) and goes on with a new id.
+With acks=1, acknowledged batches may be lost with their leader. Then the next leader misses a sequence number and says
+so; the producer gives up the batches in flight (they may be in the log or not) and continues with a new id.
 """
 
 from collections import deque
@@ -47,17 +48,17 @@ class Batch:
 
 @dataclass(slots=True, eq=False)
 class Queue:
-    """What is under way to one partition, in order."""
+    """The batches on their way to one partition, in order."""
 
     partition: TopicPartition
     batches: deque[Batch] = field(default_factory=deque)
     next_sequence: int = 0
     in_flight: int = 0
     failed: bool = True
-    """Something was refused, or the leader is not known: nothing is sent before that is dealt with."""
+    """A batch was refused, or the leader is not known: nothing is sent before that is resolved."""
     retrying: bool = False
     established: bool = False
-    """The leader knows this producer id: before that it takes any sequence number for the first, as Kafka does."""
+    """The leader knows this producer id; until then it accepts any sequence number as the first, as Kafka does."""
 
 
 class Producer:
@@ -182,7 +183,7 @@ class Producer:
 
     def _answered(self, queue: Queue, batch: Batch, producer_id: int, response: ProduceResponse | None) -> None:
         if producer_id != self._producer_id:
-            return  # given up meanwhile
+            return  # given up in the meantime
         batch.in_flight = False
         queue.in_flight -= 1
         if response is None:
@@ -214,7 +215,7 @@ class Producer:
         self._recover(queue)
 
     def _recover(self, queue: Queue) -> None:
-        """Begin again from the first, when all that is under way has been heard of."""
+        """Send again from the first batch, when all that are in flight have been answered."""
         if queue.in_flight or queue.retrying:
             return
         queue.retrying = True
@@ -246,7 +247,7 @@ class Producer:
     def _is_excused(self, batch: Batch) -> bool:
         """May the cluster have lost track of this producer?
 
-        What only a leader had may be lost. And of several batches in flight a broker that started since may know the
-        last alone, as Kafka's: that is what a snapshot holds.
+        What only a leader had may be lost. And of several batches in flight, a broker that has started since may know
+        only the last, like Kafka's: a snapshot holds no more.
         """
         return self._acks == LEADER or (self._in_flight_max > 1 and self._around.history.lives != batch.life)

@@ -1,8 +1,8 @@
-"""Sees all brokers at once, which nobody in the cluster can, and remembers what they may never take back.
+"""Sees all brokers at once, which no member of the cluster can, and remembers what they must never take back.
 
 - In one leader epoch of a partition one broker leads.
-- What a leader has committed is the same for every leader after it: whoever begins to lead has all of it, and whoever
-  commits something at an offset commits what was committed there before.
+- What a leader has committed stays the same under every later leader: a new leader has all of it, and whatever it
+  commits at an offset is what was committed there before.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -20,7 +20,7 @@ _READ_BYTES = 1 << 20
 
 
 class Committed(NamedTuple):
-    """A record that all in-sync replicas had, and the epoch of the leader that took it."""
+    """A record that all in-sync replicas had, and the epoch of the leader that appended it."""
 
     offset: int
     epoch: int
@@ -38,14 +38,14 @@ class Witness:
         self._newest: dict[tuple[TopicId, int], int] = {}
         """The newest leader epoch of each partition."""
         self._checked: dict[tuple[NodeId, TopicPartition], int] = {}
-        """Up to where what a broker calls committed was compared, in this life of it."""
+        """Up to which offset a broker's committed records have been compared, in its current life."""
         self.committed: dict[TopicPartition, list[Committed]] = {}
         self.elections = 0
         self.on_election: Callable[[NodeId], None] = _nothing
-        """Told of every leader of a watched partition, when it begins to lead."""
+        """Called with every leader of a watched partition, when it begins to lead."""
 
     def forget(self, node: NodeId) -> None:
-        """A broker begins another life."""
+        """A broker begins a new life."""
         for key in [key for key in self._checked if key[0] == node]:
             del self._checked[key]
 
@@ -73,7 +73,7 @@ class Witness:
             self._compare(node, partition)
 
     def _begins(self, node: NodeId, partition: Partition) -> None:
-        """A broker leads. If it slept through all that, others may have led since."""
+        """A broker begins to lead. If it was paused in between, others may have led since its epoch began."""
         self.elections += 1
         key = partition.topic_id, partition.name.partition
         if partition.leader_epoch > self._newest.get(key, -1):

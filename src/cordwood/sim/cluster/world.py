@@ -1,7 +1,7 @@
 """One run of a cluster: brokers, a store that they share, clients, and whatever the seed lets go wrong.
 
-After so many events the faults end. Then the clients must finish, every partition must be led and have all its replicas
-in sync, every broker must survive a stop in good order, and the history of the run is judged.
+After a set number of events, the faults end. Then the clients must finish, every partition must have a leader and all
+its replicas in sync, every broker must survive a clean stop, and the history of the run is checked.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -42,7 +42,7 @@ OFFSETS = TopicPartition(TopicName("__consumer_offsets"), 0)
 
 
 class ClusterWorld:
-    """Everything of one run. Equal seeds, brokers and steps give equal runs."""
+    """Everything in one run. Equal seeds, brokers and steps give equal runs."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class ClusterWorld:
         settings: Mapping[str, str] = MappingProxyType({}),
         pause_max_ms: int | None = None,
     ) -> None:
-        """*faults*, the pauses between them, and *settings*: for a test that wants certain ones."""
+        """*faults*, the pauses between them, and *settings*: for a test that needs certain ones."""
         self.seed = seed
         self.steps = steps
         self.brokers = brokers
@@ -86,12 +86,12 @@ class ClusterWorld:
 
     @property
     def command(self) -> str:
-        """How to live through this run again."""
+        """How to repeat this run."""
         return f"python -m cordwood.sim --brokers {self.brokers} --seed {self.seed} --steps {self.steps} --verbose"
 
     @property
     def summary(self) -> str:
-        """What happened, in a line."""
+        """What happened, in one line."""
         history = self.history
         return (
             f"{len(self.trace.lines)} lines, {len(history.acknowledged)} batches acknowledged, "
@@ -160,7 +160,7 @@ class ClusterWorld:
     # ------------------------------------------------------------------ the run
 
     def run(self) -> None:
-        """Live through it all. Raises ``SimulationFailed``, or whatever a broker tripped over."""
+        """Run everything. Raises ``SimulationFailed``, or any exception that a broker raised."""
         self.trace.line("world", f"seed {self.seed}, {self._describe()}")
         for node in self.nodes:
             node.start_in(500)
@@ -232,7 +232,7 @@ class ClusterWorld:
         raise SimulationFailed("\n".join([otherwise, *self._unfinished(), *self._unsettled()]))
 
     def _is_led(self) -> bool:
-        """Does every partition have a leader, so that there is nothing that only one broker has?"""
+        """Does every partition have a leader, so that no broker is the only one with something?"""
         return all(
             partition.leader >= 0 and len(partition.isr) > 1
             for topic in self._faults.image().topics.values()
@@ -243,7 +243,7 @@ class ClusterWorld:
         return not self._unfinished() and not self._unsettled() and not self._unread()
 
     def _unfinished(self) -> list[str]:
-        """Who has not done yet what there was to do."""
+        """Which clients have not finished yet."""
         missing = [f"{node.name} is not there" for node in self.nodes if not node.is_running]
         writers: list[Admin | Keeper | Member | Producer] = [
             self._admin,
@@ -363,7 +363,7 @@ def _draw_settings(random: Random, brokers: int) -> dict[str, str]:
 
 
 def _draw_topics(random: Random, brokers: int) -> dict[TopicName, tuple[int, dict[str, str]]]:
-    """Partitions and settings of the two topics that are watched."""
+    """The numbers of partitions and the settings of the two watched topics."""
     return {
         name: (
             random.randint(1, 2),
@@ -381,7 +381,8 @@ def _draw_topics(random: Random, brokers: int) -> dict[TopicName, tuple[int, dic
 def _draw_table(random: Random, brokers: int) -> dict[str, str]:
     """Settings of the topic that is compacted.
 
-    Tombstones stay: a replica that was away until they were gone would keep what they deleted, here as in Kafka.
+    Tombstones are kept for ever: a replica that was away until they were gone would keep what they deleted, here as in
+    Kafka.
     """
     return {
         "cleanup.policy": "compact",
