@@ -1,7 +1,7 @@
 """Spark: a data source, a sink and tables on Kafka topics, through PySpark and without a jar.
 
-``spark.read.format("cordwood")`` needs nothing from here. What does: ``attach`` makes every topic a view for SQL,
-``table`` gives one topic as it was at some offsets or at some time.
+``spark.read.format("cordwood")`` needs nothing from this module. It has ``attach``, which makes every topic a view for
+SQL, and ``table``, which gives one topic as it was at certain offsets or at a certain time.
 
 >>> import cordwood.spark
 >>> cordwood.spark.attach(spark, "127.0.0.1:9092")  # doctest: +SKIP

@@ -1,4 +1,6 @@
-"""The moments that a table can be shown at, as options of the source. Pure, but for the zone of this machine."""
+"""The points in time at which a table can be shown, as options of the source. Pure, except for this machine's time
+zone.
+"""
 
 import json
 from collections.abc import Mapping
@@ -9,11 +11,11 @@ from zoneinfo import ZoneInfo
 from cordwood.errors import ConfigError
 
 AsOf = Mapping[int, int] | datetime | date | str | int
-"""Offsets by partition, each the first one that is not there; or a time.
+"""Offsets by partition, each the first one that is not included; or a time.
 
-A time is a datetime, a date (its first moment), text as ISO 8601 has it, or a whole number of milliseconds since 1970.
-Text without a zone, and a date, are in the session's zone, as in Spark's SQL; a datetime without one is in this
-machine's, as PySpark and Python have it.
+A time is a datetime, a date (its first moment), text in ISO 8601, or a whole number of milliseconds since 1970. Text
+without a zone, and a date, are in the session's zone, as in Spark's SQL; a datetime without one is in this machine's,
+as in PySpark and Python.
 """
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,13 +26,13 @@ _CHOICES: Final = (
 
 
 def limits(topic: str, as_of: AsOf | None, zone: str) -> dict[str, str]:
-    """What to read, as the source's options say it.
+    """What to read, as options of the source.
 
     Args:
         zone: the session's, by its name, or as an offset such as +02:00.
 
     Raises:
-        ConfigError: *as_of* is nothing that can be used.
+        ConfigError: *as_of* cannot be used.
     """
     if as_of is None:
         return {"subscribe": topic}
@@ -76,7 +78,7 @@ def _read(text: str, zone: str) -> datetime:
 
 
 def _rounded_up(moment: datetime, as_of: object) -> int:
-    """Milliseconds; up, since a record of the same millisecond may be before the moment."""
+    """Milliseconds, rounded up, since a record of the same millisecond may be before the moment."""
     try:
         return -((_EPOCH - moment.astimezone(UTC)) // timedelta(milliseconds=1))
     except (OverflowError, ValueError):
@@ -90,7 +92,7 @@ def _zone(name: str) -> tzinfo:
             assert found is not None
             return found
         return ZoneInfo(name)
-    except (ValueError, OSError, KeyError):  # the last one is what an unknown name is
+    except (ValueError, OSError, KeyError):  # an unknown name raises a KeyError
         raise ConfigError(
             f"as_of has no zone, and spark.sql.session.timeZone, {name!r}, is none that Python knows; write the zone, "
             "such as 2026-01-31T12:00:00Z"

@@ -1,4 +1,4 @@
-"""Batch reading: one look at the offsets, then tasks."""
+"""Batch reading: the offsets are looked up once, then tasks read them."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -43,7 +43,7 @@ class BatchReader(DataSourceReader):
     def _commits(self, task: list[Range], ranges: list[Range]) -> Offsets:
         """What a task commits when it is done: the ends of the partitions that it reads to their ends.
 
-        A batch tells nobody when all of it is done, so a group follows task by task. A query that wanted only a part of
+        Nobody is told when the whole batch is done, so a group follows task by task. A query that wanted only a part of
         the records commits nothing.
         """
         if self._options.group is None or self._narrowing:
@@ -56,17 +56,18 @@ class BatchReader(DataSourceReader):
 
 
 class FilteringBatchReader(BatchReader):
-    """The same where Spark hands filters down."""
+    """The same, for when Spark hands filters down."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         return self._narrowing.take(filters)
 
 
 def batch_reader(options: SourceOptions) -> BatchReader:
-    """Spark refuses a reader that takes filters unless it is set to hand them down, and does not say how it is set.
+    """Spark refuses a reader that takes filters unless it is configured to hand them down, and does not say whether it
+    is.
 
-    But if it is, the reader is made in a process for that purpose. What comes of a filter Spark keeps for the whole
-    DataFrame, and gives to other queries that use it, so filters are taken only where the user knows that.
+    But if it is, the reader is made in a process for that purpose. Spark keeps the outcome of the filters for the whole
+    DataFrame, and uses it for other queries on it, so filters are taken only if the user has said so.
     """
     if not options.push_filters:
         return BatchReader(options)

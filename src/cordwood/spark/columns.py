@@ -1,6 +1,6 @@
-"""Located records to Arrow columns. Columns that nobody asked for cost nothing but the records' walk.
+"""Located records to Arrow columns. Columns that are not wanted cost no more than walking over the records.
 
-Columns with one value for all rows are built once, as long as ever needed, and given out in slices.
+Columns with one value for all rows are built once, as long as ever needed, and handed out in slices.
 """
 
 import numpy as np
@@ -36,7 +36,7 @@ class Builder:
         """The wanted records of these batches, whose payloads lie in *source*.
 
         Raises:
-            CorruptData: they make no sense.
+            CorruptData: the records are not valid.
         """
         assert source.size < 2**31, "positions in a column are 32 bits wide"
         claimed = self._claimed(table)
@@ -65,7 +65,7 @@ class Builder:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _claimed(self, table: Table) -> int:
-        """How many records the batches say that they have, each held against its bytes."""
+        """How many records the batches claim to have, each count checked against the batch's size."""
         counts = table[:, k.COUNT]
         if (counts * k.RECORD_BYTES_MIN > table[:, k.PAYLOAD_END] - table[:, k.PAYLOAD]).any():
             raise CorruptData(f"{self._wanted}: {k.ERRORS[k.BAD_COUNT]}")
@@ -106,7 +106,8 @@ class Builder:
         first = int(kinds[0])
         if (kinds == first).all():
             return self._constant("timestampType", first, count)
-        # A topic's setting was changed. Batches hold offsets in order, so each record's batch is found by its offset.
+        # One of the topic's settings was changed. Batches are in order of their offsets, so each record's batch is
+        # found by its offset.
         found = np.frombuffer(offsets, np.int64)[:count]
         batch = np.searchsorted(table[:, k.BASE_OFFSET], found, side="right") - 1
         return pa.array(kinds[batch], pa.int32())
@@ -145,7 +146,7 @@ class Builder:
 
 
 class _Work:
-    """Where records lie: memory that is used again for each group."""
+    """Where records lie: memory that is reused for each group."""
 
     __slots__ = ("headers", "key_lengths", "keys", "value_lengths", "values")
 
@@ -165,7 +166,7 @@ def _binary(source: Source, at: Table, lengths: NDArray[np.int32], count: int, s
     return pa.Array.from_buffers(pa.binary(), count, [pa.py_buffer(valid) if nulls else None, ends, data], nulls)
 
 
-# Arrow has a function for this. With it comes pandas, which takes a quarter of a second to load.
+# Arrow has a function for this, but it loads pandas, which takes a quarter of a second.
 
 
 def _repeated(value: int, count: int) -> pa.Array:

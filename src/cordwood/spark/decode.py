@@ -1,11 +1,11 @@
 """Record batches, in any codec, to Arrow.
 
-Each batch's CRC is checked before it is looked into, and decompression has a limit. Control batches and the records of
-aborted transactions are left out, so are records outside of the wanted range. Memory stays flat: a chunk is decoded in
-groups of some megabytes, and given out in pieces of at most ``ROWS_MAX`` rows.
+Each batch's CRC is checked before its contents are read, and decompression has a limit. Control batches, the records of
+aborted transactions and records outside of the wanted range are left out. Memory use stays flat: a chunk is decoded in
+groups of some megabytes, and handed out in pieces of at most ``ROWS_MAX`` rows.
 
-The columns' buffers come from Arrow's own allocator, which keeps what was freed: memory that the system has to hand out
-anew costs as much time as decoding does.
+The columns' buffers come from Arrow's own allocator, which keeps freed memory: getting memory from the system anew
+costs as much time as decoding.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,11 +28,11 @@ from .ranges import Chunk, Range
 from .schema import Columns
 
 DECOMPRESSED_BYTES_MAX: Final = 512 * 1024 * 1024
-"""The most that one batch may hold. Brokers take no batch over a gigabyte, and a bomb must end somewhere."""
+"""The most that one batch may decompress to. Brokers accept no batch over a gigabyte, and a bomb must end somewhere."""
 GROUP_BYTES: Final = 8 * 1024 * 1024
 ROWS_MAX: Final = 100_000
 SMALL_BATCH_MAX: Final = 1024
-"""Up to this size a batch's CRC takes less time in a kernel than the call of the library that is faster."""
+"""Up to this size, a kernel computes a batch's CRC in less time than it takes to call the faster library."""
 
 Table = NDArray[np.int64]
 
@@ -47,7 +47,7 @@ def decode(
     """The wanted records with the columns asked for, in offset order.
 
     Raises:
-        CorruptData: a batch is not what its checksum says, or makes no sense; the text says which.
+        CorruptData: a batch does not match its checksum, or is not valid; the text says which batch.
     """
     decoder = Decoder(wanted, columns, decompressed_bytes_max=decompressed_bytes_max)
     for chunk in chunks:
@@ -55,7 +55,7 @@ def decode(
 
 
 class Decoder:
-    """Decodes one range. What it keeps from chunk to chunk is memory to work in."""
+    """Decodes one range. All it keeps between chunks is working memory."""
 
     def __init__(
         self, wanted: Range, columns: Columns, *, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
@@ -108,7 +108,7 @@ class Decoder:
             raise CorruptData(f"{self._wanted}: the checksum of the batch at offset {offset} does not match its bytes")
 
     def _groups(self, source: NDArray[np.uint8], table: Table) -> Iterator[tuple[NDArray[np.uint8], Table]]:
-        """The bytes that records lie in, uncompressed, with the batches that they belong to."""
+        """The uncompressed bytes that hold records, with the batches that they belong to."""
         codecs = table[:, k.ATTRIBUTES] & CODEC_MASK
         if not codecs.any():
             yield source, table
@@ -135,7 +135,7 @@ class Decoder:
 
 
 def read_only(data: Buffer) -> NDArray[np.uint8]:
-    """Bytes as the kernels take them: compiled once, since writable arrays would be another type."""
+    """Bytes in the form that kernels take: writable arrays would be another type, and kernels are compiled for one."""
     array = np.frombuffer(data, np.uint8)
     array.setflags(write=False)
     return array
@@ -145,7 +145,7 @@ def aborted_batches(table: Table, source: NDArray[np.uint8], aborted: Sequence[t
     """Which batches belong to aborted transactions.
 
     A transaction is aborted from its first offset up to its producer's next abort marker. Readers of uncommitted
-    records give no list, and nobody comes here.
+    records have no list of them, and do not call this.
     """
     waiting = sorted(aborted, key=lambda entry: entry[1], reverse=True)
     active: set[int] = set()

@@ -1,4 +1,6 @@
-"""What batch and stream readers do alike on the driver: ranges become tasks, each told where its files may be."""
+"""What batch and stream readers have in common on the driver: ranges become tasks, which are told where files may
+be.
+"""
 
 import logging
 import os
@@ -14,13 +16,13 @@ from .options import SourceOptions
 from .ranges import Range
 
 DIRECT_OFFSETS_MIN: Final = 20_000
-"""Fewer records than that come with the first answer of the broker, most of the time."""
+"""Fewer records than this usually arrive with the broker's first answer."""
 
 LOG: Final = logging.getLogger("cordwood.spark")
 
 
 def prepare(options: SourceOptions) -> None:
-    """Once for a query, before anything else is asked for it.
+    """Called once for a query, before anything else.
 
     Raises:
         ConfigError: it would fail later on.
@@ -40,7 +42,7 @@ def plan(ranges: Sequence[Range], options: SourceOptions) -> list[list[Range]]:
 
 
 def hints(client: RawClient, ranges: Sequence[Range], options: SourceOptions) -> Mapping[Partition, DirectHint]:
-    """Where the files of these partitions are; nothing where it would not be worth it, or nobody tells."""
+    """Where the files of these partitions are; nothing if it would not be worthwhile, or if no broker tells."""
     large = sorted({range_[:2] for range_ in ranges if range_.end - range_.start >= DIRECT_OFFSETS_MIN})
     if not options.direct or not large:
         return {}

@@ -1,8 +1,8 @@
-"""Rows of Arrow to record batches, ready to be produced.
+"""Arrow rows to record batches, ready to be produced.
 
 ``Encoder`` finds each row's partition and lays the rows out as batches; ``Sealer`` gives each batch its producer, its
-sequence number and its CRC. They are apart because rows can be encoded before it is known that the batches before them
-were stored. Keys go where Java's client sends them.
+sequence number and its CRC. They are separate because rows can be encoded before it is known that the batches before
+them were stored. A key goes to the same partition as with Java's client.
 """
 
 from collections.abc import Iterator
@@ -24,9 +24,11 @@ from .arrow_schema import HEADERS_TYPE
 from .decode import read_only
 
 BATCH_BYTES: Final = 1_000_000
-"""Brokers take 1048588 bytes in one batch unless told otherwise."""
+"""Brokers accept 1048588 bytes in one batch unless configured otherwise."""
 _LZ4_FAST: Final = 1
-"""As Java's client does it without a level. The library's own default compresses a little more, and far slower."""
+"""What Java's client uses if no level is given. The library's own default compresses a little better, and far
+slower.
+"""
 _PRODUCER_AT: Final = 43
 _NO_BYTES: Final = read_only(b"")
 _NO_INTS: Final = np.zeros(0, np.int32)
@@ -34,7 +36,7 @@ _NO_INTS.setflags(write=False)
 
 
 class Rows(NamedTuple):
-    """What to write. Each column has the same length; None stands for nulls only."""
+    """What to write. Each column has the same length; None stands for a column of nulls."""
 
     value: pa.Array
     key: pa.Array | None = None
@@ -59,7 +61,7 @@ class Sealer:
         self._next: dict[int, int] = {}
 
     def seal(self, batch: Unsealed) -> Buffer:
-        """The batch with its place among those of its partition. Seal in the order of sending, and each once."""
+        """The batch with its place in the sequence of its partition. Seal each batch once, in the order of sending."""
         sequence = self._next.get(batch.partition, 0) if self._idempotent else NO_SEQUENCE
         if self._idempotent:
             self._next[batch.partition] = add_to_sequence(sequence, batch.records)
@@ -89,9 +91,9 @@ class Encoder:
         self._state = np.array([first_partition % partition_count, 0], np.int64)
 
     def encode(self, rows: Rows, timestamps_ms: int | NDArray[np.int64]) -> Iterator[dict[int, Unsealed]]:
-        """Batches in rounds: in each, at most one for a partition, as one Produce request takes them.
+        """Batches in rounds: in each round, at most one for each partition, as a Produce request requires.
 
-        The rows of a partition keep their order, over all rounds. *timestamps_ms* is one for all rows or one each.
+        The rows of a partition keep their order over all rounds. *timestamps_ms* is one for all rows, or one for each.
         """
         if not len(rows.value):
             return
@@ -166,7 +168,7 @@ class Encoder:
 
 
 class _Strings(NamedTuple):
-    """A column of byte strings as the kernels want it."""
+    """A column of byte strings in the form that kernels take."""
 
     data: NDArray[np.uint8]
     ends: NDArray[np.int32]
@@ -212,7 +214,7 @@ def _headers(column: pa.Array | None) -> _Headers:
     if column.type != HEADERS_TYPE:
         column = column.cast(HEADERS_TYPE)
     if column.null_count:
-        column = column.fill_null([])  # a null list may have any length, as its ends say
+        column = column.fill_null([])  # a null list may have any length, going by its ends
     names, values = column.values.flatten()
     if names.null_count:
         raise ConfigError("a header has no key; give each a name, if only an empty one")

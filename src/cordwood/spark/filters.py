@@ -1,8 +1,8 @@
 """Filters that Spark hands down: fewer partitions and smaller offset ranges to read. Pure.
 
-What a filter on ``topic``, ``partition`` or ``offset`` says, ranges can say exactly, and Spark need not look again. A
-lower bound of ``timestamp`` gives a first offset, since no record before it is as young; records after it may be older,
-so Spark looks again. An upper bound gives nothing: timestamps need not rise with offsets.
+Ranges express a filter on ``topic``, ``partition`` or ``offset`` exactly, so Spark need not apply it again. A lower
+bound of ``timestamp`` gives a first offset, since no record before it is as recent; records after it may be older, so
+Spark applies the filter as well. An upper bound gives nothing: timestamps need not rise with offsets.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -43,7 +43,7 @@ class Narrowing:
         return bool(self.by_partition or self.start or self.end < OFFSET_MAX or self.time_ms is not None)
 
     def take(self, filters: Iterable[Filter]) -> list[Filter]:
-        """Take what can be used; what Spark must look at itself is given back."""
+        """Take the filters that can be used; returns those that Spark must apply itself."""
         return [filter_ for filter_ in filters if not self._takes(filter_)]
 
     def _takes(self, filter_: Filter) -> bool:
@@ -112,7 +112,7 @@ _SIMPLE = ("topic", "partition")
 
 
 def _holds(filter_: Filter, range_: Range) -> bool:
-    """Is a filter on topic or partition true for the records of this range?"""
+    """Does a filter on topic or partition hold for the records of this range?"""
     match filter_:
         case Not(child):
             return not _holds(child, range_)

@@ -1,8 +1,8 @@
-"""A consumer group that follows a query: what the query has done is committed, so that every Kafka tool shows its lag.
+"""A consumer group that follows a query: the query's progress is committed, so that every Kafka tool shows its lag.
 
-The group is for looking at. A query begins where its checkpoint says, whatever the group has committed, and the group
-has no members. So the first refusal stops the query, since somebody wants to see this group; later troubles only go to
-the log, since the query's records matter more.
+The group is only for show. A query begins where its checkpoint says, whatever the group has committed, and the group
+has no members. So a refusal of the first commit stops the query, since somebody wants to see this group; later failures
+are only logged, since the query's records matter more.
 """
 
 import logging
@@ -15,7 +15,7 @@ from .offsets import Offsets, Partition
 
 
 class Follower:
-    """Commits what has changed since it committed last."""
+    """Commits what has changed since the last commit."""
 
     def __init__(self, group: str, log: logging.Logger) -> None:
         self._group = group
@@ -23,7 +23,7 @@ class Follower:
         self._committed: Offsets | None = None
 
     def follow(self, client: RawClient, offsets: Mapping[Partition, int]) -> None:
-        """The query has done all up to these offsets."""
+        """The query has processed everything up to these offsets."""
         committed = self._committed or {}
         changed = {partition: offset for partition, offset in offsets.items() if committed.get(partition) != offset}
         if not changed:

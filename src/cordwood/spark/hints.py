@@ -1,4 +1,4 @@
-"""Where brokers keep partitions: for the planner, who asks, and for tasks, who may be able to see the files."""
+"""Where brokers keep partitions: the planner asks for that, and tasks may be able to see the files."""
 
 from typing import NamedTuple
 from uuid import UUID
@@ -7,7 +7,7 @@ from cordwood.client.raw import RawClient
 
 
 class DirectHint(NamedTuple):
-    """Where the files of a partition should be, and whose they must be to be believed."""
+    """Where the files of a partition should be, and whose they must be to be trusted."""
 
     log_dir: str
     node_id: int
@@ -16,7 +16,7 @@ class DirectHint(NamedTuple):
 
 
 def direct_hints(client: RawClient, partitions: list[tuple[str, int]]) -> dict[tuple[str, int], DirectHint]:
-    """Where the leaders of these partitions keep them. For the planner; whether a task can see them, it finds out."""
+    """Where the leaders of these partitions keep them. For the planner; each task finds out whether it can see them."""
     cluster_id = client.cluster_id
     topics = client.topics(sorted({topic for topic, _ in partitions}))
     places = client.log_dirs([p for p in partitions if p[0] in topics and p[1] in topics[p[0]].partitions])

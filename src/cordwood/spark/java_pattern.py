@@ -1,8 +1,8 @@
-r"""Java's regular expressions as Python's, for options that Spark's Kafka source gives to Java. Pure.
+r"""Java's regular expressions as Python's, for options that Spark's Kafka source passes to Java. Pure.
 
 Most of the two languages is the same. What is not is either translated here or refused: a pattern must never mean
-something else than it did. Two facts about the names of topics make that easier: they are ASCII, so it does not matter
-what ``\w`` makes of other letters, and they have no line ends, so all the ways to say "the end" are one.
+something other than it did. Two facts about the names of topics make that easier: they are ASCII, so it does not matter
+what ``\w`` makes of other letters, and they contain no line ends, so all the ways to say "the end" are one.
 """
 
 import re
@@ -34,7 +34,7 @@ _SAME: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""What both languages write, and mean, alike."""
+"""What both languages write alike, with the same meaning."""
 _CHARACTER: Final = re.compile(r"\\(?:[tnrfa]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[^A-Za-z0-9])|[^\\]", re.DOTALL)
 _SHORT_CLASS: Final = re.compile(r"\\[dDwWsS]")
 
@@ -56,7 +56,7 @@ def translated(pattern: str) -> str:
 
 
 def _piece(pattern: str, at: int) -> tuple[str, int]:
-    """What stands outside of brackets, and where the rest begins."""
+    """The translation of what stands outside of brackets, and where the rest begins."""
     if found := _SAME.match(pattern, at):
         return found[0], found.end()
     if found := _NAMED_GROUP.match(pattern, at):
@@ -76,7 +76,7 @@ def _piece(pattern: str, at: int) -> tuple[str, int]:
 
 
 def _class(pattern: str, start: int) -> tuple[str, int]:
-    """A class of characters, and where the rest begins. Each character is escaped, so that none has a meaning."""
+    """A character class, and where the rest begins. Each character is escaped, so that none has a special meaning."""
     negated = pattern.startswith("^", start + 1)
     at = first = start + 1 + negated
     made: list[str] = []
@@ -118,7 +118,7 @@ def _character(pattern: str, at: int) -> tuple[str, int]:
 
 
 def _ranges(found: re.Match[str]) -> str:
-    """The inside of brackets for a class with a name, or for all but it."""
+    """The inside of brackets for a named class, or for its complement."""
     name = found[2] if found[2] is not None else found[3]
     if name not in _CLASSES:
         raise ConfigError(
@@ -144,7 +144,7 @@ def _escaped(code: int) -> str:
 
 
 def _unsupported(pattern: str, at: int) -> ConfigError:
-    """What begins here is not the same in both languages, or an error in Java too."""
+    """What begins here is not the same in both languages, or is an error in Java too."""
     length = {"\\": 2, "(": 4, "{": 1}.get(pattern[at], 1)
     return ConfigError(
         f"{pattern[at : at + length]!r} at position {at} is not a regular expression, or not the same in Java and here"

@@ -1,4 +1,4 @@
-"""Kernels to machine code, by numba. Only where nobody has done it yet on this machine."""
+"""Compiles kernels to machine code with numba, if that has not been done on this machine yet."""
 
 import types as python_types
 from collections.abc import Callable, Iterable, Mapping
@@ -14,22 +14,22 @@ from numba.extending import intrinsic
 from .machine import Array, Bytes, Kernel, Kind
 
 OUTSIDE: Final = ("llvm.",)
-"""What the code may call that is not in it: only what LLVM itself brings."""
+"""What the code may call from outside: only what LLVM itself provides."""
 
 
 BARE: Final = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""Without what only Python needs: counts of references, and functions that take Python's objects."""
+"""Without what only Python needs: reference counts, and functions that take Python objects."""
 
 
 class UnlikeExpected(Exception):
-    """This numba makes code that is called in another way."""
+    """This numba makes code with a different calling convention."""
 
 
 @intrinsic
 def copy_bytes(typing_context: object, out: Bytes, to: int, src: Bytes, at: int, length: int) -> tuple[object, object]:
     """``memcpy``: *length* bytes of *src*, from *at* on, to *out*, from *to* on. A loop is eight times as slow."""
 
-    # Numba gives these objects, and says nothing about their types.
+    # Numba passes these objects, and says nothing about their types.
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         def address(array: int, index: int) -> object:
             kind, index_kind = signature.args[array], signature.args[index]
@@ -71,7 +71,7 @@ def object_code(modules: Iterable[ModuleType]) -> bytes:
 
 
 def _compiled(module: ModuleType, options: Mapping[str, object]) -> dict[str, Callable[..., int]]:
-    """The functions of a module with numba's in the place of those they call."""
+    """The functions of a module, with the functions they call replaced by numba's."""
     space: dict[str, object] = {**vars(module), "copy_bytes": copy_bytes}
     made: dict[str, Callable[..., int]] = {}
     for name, value in vars(module).items():
@@ -84,7 +84,7 @@ def _compiled(module: ModuleType, options: Mapping[str, object]) -> dict[str, Ca
 
 
 def _add(merged: llvm.ModuleRef, kernel: Kernel, dispatcher: object) -> None:
-    """Compile one kernel for the kinds that it takes, and put its code to the others'."""
+    """Compile one kernel for the types that it takes, and add its code to the others'."""
     signature = types.int64(*(_numba_type(kind) for kind in kernel.kinds))
     assert isinstance(dispatcher, numba.core.dispatcher.Dispatcher), "nobody has switched the compiler off"
     dispatcher.compile(signature)
@@ -103,7 +103,7 @@ def _numba_type(kind: Kind) -> object:
 def _check(kernel: Kernel, function: llvm.ValueRef) -> None:
     """
     Raises:
-        UnlikeExpected: the parameters are others.
+        UnlikeExpected: the parameters are different.
     """
     found = [str(argument.type) for argument in function.arguments]
     expected = ["ptr", "ptr"] + [part for kind in kernel.kinds for part in _parameters(kind)]
@@ -122,7 +122,7 @@ def _pointer(text: str) -> str:
 
 
 def _target_machine() -> llvm.TargetMachine:
-    """Code for this very processor, that may be loaded anywhere in memory."""
+    """Code for exactly this processor, which may be loaded anywhere in memory."""
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=host_features(), opt=3, reloc="default", codemodel="jitdefault", jit=True

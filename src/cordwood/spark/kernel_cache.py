@@ -1,8 +1,8 @@
-"""Where compiled kernels are kept, so that no process but the first one ever waits for the compiler.
+"""Where compiled kernels are kept, so that only the first process ever waits for the compiler.
 
-That is beside the source, or in the user's cache where one may not write there. In a container both may be read-only;
-then they go into a directory of ours below the system's temporary one. What is loaded from there is code, so the
-directory must belong to this user and be closed to all others.
+That is beside the source, or in the user's cache if the source directory is not writable. In a container both may be
+read-only; then they go into a directory of Cordwood's below the system's temporary one. Code is loaded from there, so
+the directory must belong to this user and be closed to all others.
 """
 
 import hashlib
@@ -20,18 +20,18 @@ _COMPILER: Final = tuple(str(_HERE / name) for name in ("kernel_build.py", "mach
 
 
 def prefix(sources: Iterable[str] = SOURCES) -> str:
-    """How the names of files begin that hold these sources, as they are now, compiled for any machine."""
+    """The prefix of files that hold these sources, in their current form, compiled for any machine."""
     text = b"".join(Path(source).read_bytes() for source in (*sources, *_COMPILER))
     return f"kernels-{hashlib.sha256(text).hexdigest()[:16]}-"
 
 
 def is_filled() -> bool:
-    """Was all compiled before? That it was for another machine, with the same disk, is too rare to look closer."""
+    """Have the kernels been compiled before? That it was on another machine with the same disk is too rare to check."""
     return any(directory().glob(f"{prefix()}*.o"))
 
 
 def directory() -> Path:
-    """The first of them that can be written to, or where the user wants it (``NUMBA_CACHE_DIR``)."""
+    """The first of the directories that can be written to, or the one that the user wants (``NUMBA_CACHE_DIR``)."""
     wanted = os.environ.get("NUMBA_CACHE_DIR")
     if wanted:
         return Path(wanted)
@@ -46,14 +46,14 @@ def _user_cache() -> Path:
 
 
 def _writable(directory: Path) -> bool:
-    """May files be made there, or the directory itself where it does not exist yet?"""
+    """Can files be created there, or the directory itself if it does not exist yet?"""
     while not directory.exists() and directory != directory.parent:
         directory = directory.parent
     return directory.is_dir() and os.access(directory, os.W_OK | os.X_OK)
 
 
 def _own_directory() -> Path | None:
-    """A directory that nobody else can put anything into; None if there is no such thing."""
+    """A directory that nobody else can put anything into; None if there is none."""
     path = Path(tempfile.gettempdir()) / f"cordwood-numba-{os.getuid()}"
     try:
         path.mkdir(mode=0o700, exist_ok=True)

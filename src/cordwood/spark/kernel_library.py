@@ -1,7 +1,7 @@
-"""The kernels' machine code in this process: loaded from its file, or made, and then kept for all others.
+"""The kernels' machine code in this process: loaded from its file, or compiled, and then kept for all others.
 
-The file's name has all in it that the code depends on: the kernels' text, LLVM's version, the processor. Its contents
-begin with their own hash, so that a damaged file is made anew.
+The file's name covers everything that the code depends on: the kernels' text, LLVM's version, the processor. Its
+contents begin with their own hash, so that a damaged file is compiled anew.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ def library() -> Mapping[str, Native]:
     path = kernel_cache.directory() / file_name()
     code = _stored(path)
     if code is None:
-        from . import kernel_build  # with it comes numba
+        from . import kernel_build  # this loads numba
 
         try:
             code = kernel_build.object_code(MODULES)
@@ -62,7 +62,7 @@ def loaded(code: bytes) -> Mapping[str, Native]:
 
 
 def _stored(path: Path) -> bytes | None:
-    """What the file holds; None if there is none, or it is not whole."""
+    """What the file holds; None if there is none, or it is not intact."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -72,7 +72,7 @@ def _stored(path: Path) -> bytes | None:
 
 
 def _store(path: Path, code: bytes) -> None:
-    """Where that does not work, the next process compiles again."""
+    """If this fails, the next process compiles again."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent)

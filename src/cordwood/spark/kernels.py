@@ -1,8 +1,8 @@
 """Compiled loops that turn record batches into columns.
 
 The bytes come from a peer or from a file that somebody else writes, and compiled code does not check where it reads. So
-every length is compared with what is left before it is used, here, and what makes no sense gives an error code (below
-zero, one of ``ERRORS``), never a read out of bounds.
+every length is compared with what is left before it is used, and invalid data gives an error code (below zero, one of
+``ERRORS``), never a read out of bounds.
 
 A batch is a row of a table of 64-bit integers; ``Col`` says what its columns are. ``PAYLOAD`` and ``PAYLOAD_END`` say
 where its records lie in the bytes given to ``locate``, which are not those of the batch if it was compressed.
@@ -88,7 +88,7 @@ def _int32(src: Bytes, at: int) -> int:
 
 
 def _varint(src: Bytes, at: int, end: int) -> tuple[int, int]:
-    """A zigzag number and where it ends; that is -1 if it does not end before *end*, or has too many bytes."""
+    """A zigzag varint and where it ends; that is -1 if it does not end before *end*, or has too many bytes."""
     if at >= end:
         return np.int64(0), np.int64(-1)
     byte = np.uint64(src[at])
@@ -107,7 +107,7 @@ def _varint(src: Bytes, at: int, end: int) -> tuple[int, int]:
 
 @Kernel
 def count_batches(src: Bytes) -> int:
-    """How many batches there are, as their lengths say; not more than fit."""
+    """How many batches there are, going by their lengths; not more than fit."""
     at, found = 0, 0
     while src.size - at >= HEADER_BYTES:
         length = _int32(src, at + 8)
@@ -120,7 +120,7 @@ def count_batches(src: Bytes) -> int:
 
 @Kernel
 def scan(src: Bytes, table: Table) -> int:
-    """Fill the table with the batches of *src*, which are whole; how many, or an error."""
+    """Fill the table with the batches of *src*, which are whole; returns how many, or an error."""
     at, found = 0, 0
     while at < src.size:
         if src.size - at < HEADER_BYTES:
@@ -193,7 +193,7 @@ def bad_checksum(src: Bytes, table: Table, size_max: int, tables: Words) -> int:
 
 
 def _after_headers(src: Bytes, at: int, end: int, sizes: Ints) -> int:
-    """Where the headers of a record end; their number, names' and values' bytes are added to *sizes*."""
+    """Where the headers of a record end; their number, and the bytes of names and values, are added to *sizes*."""
     count, at = _varint(src, at, end)
     if at < 0 or count < 0 or count > (end - at) // 2:
         return BAD_HEADERS
@@ -227,11 +227,12 @@ def locate(
     headers: Ints,
     sizes: Ints,
 ) -> int:
-    """Find every record from offset *start* up to *end*; how many there are, or an error.
+    """Find every record from offset *start* up to *end*; returns how many there are, or an error.
 
-    The arrays have room for all that the batches claim to have, which ``scan`` has held against their offsets and this
-    holds against their bytes. Lengths are -1 for null. *headers* gets where a record's headers begin. *sizes* gets the
-    bytes of all keys, of all values, of all header names, of all header values, and the number of headers.
+    The arrays have room for as many records as the batches claim to have. ``scan`` has checked these counts against the
+    offsets, and this checks them against the bytes. Lengths are -1 for null. *headers* gets where a record's headers
+    begin. *sizes* gets the bytes of all keys, of all values, of all header names, of all header values, and the number
+    of headers.
     """
     found = 0
     sizes[:] = 0
@@ -303,7 +304,7 @@ def copy_bytes(out: Bytes, to: int, src: Bytes, at: int, length: int) -> None:
 
 @Kernel
 def gather(src: Bytes, at: Ints, lengths: SmallInts, count: int, out: Bytes, ends: SmallInts, valid: Bytes) -> int:
-    """Lay *count* byte strings one after the other, as Arrow wants them; how many of them are null.
+    """Lay *count* byte strings one after the other, as Arrow wants them; returns how many of them are null.
 
     *valid* has a bit for each, all zero at first.
     """
@@ -335,7 +336,7 @@ def gather_headers(
     value_ends: SmallInts,
     values_valid: Bytes,
 ) -> int:
-    """Lay out the headers of *count* records, which ``locate`` has looked over; 1 if all names are ASCII, 0 if not.
+    """Lay out the headers of *count* records that ``locate`` has checked; returns 1 if all names are ASCII, 0 if not.
 
     A record without headers has null instead of an empty list, as in Spark's Kafka source.
     """

@@ -1,4 +1,4 @@
-"""A compiled loop over JSON records, for what Arrow's reader cannot be asked."""
+"""A compiled loop over JSON records, for a check that Arrow's reader does not offer."""
 
 from .machine import Bytes, Kernel, SmallInts
 
@@ -12,10 +12,10 @@ _DEPTH_MAX = 500
 
 @Kernel
 def not_one_value(data: Bytes, ends: SmallInts, count: int) -> int:
-    """The number of the first record that has a comma, or a bracket that closes, outside of its value, or is nested
-    deeper than Python reads; -1 if none is such.
+    """The number of the first record that has a comma or a closing bracket outside of its value, or is nested deeper
+    than Python reads; -1 if there is none.
 
-    Any other record, if it is JSON in some place where a value can be, is one value. *ends* has one entry more than
+    Any other record is a single value, if it is valid JSON wherever a value is allowed. *ends* has one entry more than
     there are records.
     """
     for number in range(count):

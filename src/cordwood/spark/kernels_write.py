@@ -1,8 +1,8 @@
 """Compiled loops that turn columns into record batches, and that find a key's partition as Java's client does.
 
-A column of byte strings is given as Arrow has it: the bytes, where each string ends (one entry more than there are
+A column of byte strings is given in Arrow's form: the bytes, where each string ends (one entry more than there are
 rows), and a bit for each that is not null (an empty array if none is null), beginning with bit *first*. The arrays come
-from our own process; their lengths were compared before.
+from our own process; their lengths have already been compared.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ import numpy as np
 from .kernels import HEADER_BYTES, LENGTH_END, copy_bytes
 from .machine import Bytes, Ints, Kernel, SmallInts, Table
 
-# Columns of the table of batches that were written.
+# Columns of the table of written batches.
 PARTITION: Final = 0
 START: Final = 1
 STOP: Final = 2
@@ -21,10 +21,12 @@ COLUMNS: Final = 4
 
 NO_ROOM: Final = -1
 RECORD_OVERHEAD_MAX: Final = 41
-"""Length, attributes, timestamp and offset deltas, three lengths or counts: what a record takes beside its contents."""
+"""Length, attributes, timestamp and offset deltas, three lengths or counts: what a record takes besides its
+contents.
+"""
 HEADER_OVERHEAD_MAX: Final = 10
 
-# State of ``choose``: the partition that records without a key go to now, and how much has gone there in a row.
+# State of ``choose``: the partition that currently gets records without a key, and how many bytes it has got in a row.
 STICKY_PARTITION: Final = 0
 STICKY_BYTES: Final = 1
 
@@ -77,7 +79,7 @@ def choose(
     state: Ints,
     out: SmallInts,
 ) -> int:
-    """Each row's partition: the given one (if not below 0), else that of its key, else the one filled just now.
+    """Each row's partition: the given one (if not negative), else that of its key, else the one that is being filled.
 
     Records without a key fill one partition's batch before they go on to the next, as with Java's client: large batches
     cost less, and in the end all partitions get their share.
@@ -98,9 +100,9 @@ def choose(
 
 @Kernel
 def order(partitions: SmallInts, partition_count: int, at: Ints, out: Ints) -> int:
-    """The rows by partition, those of one partition in the order that they have.
+    """The rows sorted by partition; those of one partition keep their order.
 
-    *at* is memory to work in: zeros, one more than there are partitions.
+    *at* is working memory: zeros, one more than there are partitions.
     """
     for i in range(partitions.size):
         at[partitions[i] + 1] += 1
@@ -149,7 +151,7 @@ def _put_string(out: Bytes, at: int, data: Bytes, start: int, length: int) -> in
 
 
 def _finish(out: Bytes, start: int, stop: int, count: int, base_ms: int, max_ms: int) -> None:
-    """The header of a batch, but for its CRC, its producer and its sequence number."""
+    """Write the header of a batch, except for its CRC, its producer and its sequence number."""
     _put(out, start, 0, 8)
     _put(out, start + 8, stop - start - LENGTH_END, 4)
     _put(out, start + 12, -1, 4)
@@ -188,10 +190,10 @@ def write(
     out: Bytes,
     table: Table,
 ) -> int:
-    """Write the rows, which are ordered by partition, as batches one after the other; how many, or ``NO_ROOM``.
+    """Write the rows, which are ordered by partition, as batches one after the other; returns how many, or ``NO_ROOM``.
 
-    A batch holds one partition's records and takes at most *batch_bytes*, unless one record alone takes more.
-    *timestamps_ms* has one entry for each row, or one for all. *header_ends* is empty where no row has headers.
+    A batch holds records of one partition and takes at most *batch_bytes*, unless a single record takes more.
+    *timestamps_ms* has one entry for each row, or one for all. *header_ends* is empty if no row has headers.
     """
     found, at, start, count = 0, 0, 0, 0
     partition, base_ms, max_ms = np.int64(-1), np.int64(0), np.int64(0)

@@ -1,11 +1,11 @@
-"""Lag for jobs on Spark's own Kafka connector: a listener that commits what each micro-batch has done.
+"""Lag for jobs on Spark's own Kafka connector: a listener that commits the progress of each micro-batch.
 
 ::
 
     spark.streams.addListener(OffsetCommitter("127.0.0.1:9092", "orders-job"))
 
 It takes the offsets from the progress that Spark reports, so the job itself needs no change. It never disturbs the
-query: what cannot be committed goes to the log.
+query: failed commits are logged.
 """
 
 import logging
@@ -82,7 +82,7 @@ class OffsetCommitter(StreamingQueryListener):
 
 
 def offsets_of(texts: Iterable[str | None]) -> Offsets:
-    """The offsets in the reports of a query's sources; what is none of a Kafka source is left out."""
+    """The offsets in the reports of a query's sources; sources that are not Kafka sources are left out."""
     found: Offsets = {}
     for text in texts:
         try:

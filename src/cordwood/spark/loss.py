@@ -1,4 +1,4 @@
-"""Records that are gone before a query has read them: stop, or say so and go on, as ``failOnDataLoss`` wants it."""
+"""Records that are gone before a query has read them: stop, or log it and go on, depending on ``failOnDataLoss``."""
 
 import logging
 from collections.abc import Iterable
@@ -26,10 +26,10 @@ PLAN_ADVICE: Final = (
 def report(what: str, *, fail: bool, log: logging.Logger, advice: str = ADVICE) -> None:
     """
     Args:
-        advice: what to do about it, for whoever reads the error.
+        advice: what to do about it, for the person who reads the error.
 
     Raises:
-        DataLossError: if the query is to stop for it.
+        DataLossError: if the query should stop because of it.
     """
     if fail:
         raise DataLossError(f"{what}. The query stops here because failOnDataLoss is true. {advice}")
@@ -37,7 +37,7 @@ def report(what: str, *, fail: bool, log: logging.Logger, advice: str = ADVICE) 
 
 
 def skipped(topic: str, partition: int, start: int, end: int) -> str:
-    """What was lost of one partition, in words.
+    """What was lost from one partition, in words.
 
     >>> skipped("orders", 3, 5, 9)
     'offsets 5 to 8 of orders-3 (4 offsets) are gone: they were deleted, by retention or by hand, before they were read'

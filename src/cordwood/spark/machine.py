@@ -1,12 +1,12 @@
 """Compiled loops, called without the compiler.
 
 ``kernels.py``, ``kernels_json.py`` and ``kernels_write.py`` hold loops as plain Python. A ``Kernel`` among them is
-called as machine code: numba makes that once on a machine, all kernels together (`kernel_build.py`), and keeps it in a
-file. Every process after that only loads the file, which takes a twentieth of what numba takes to load.
+called as machine code: numba compiles all kernels together, once on a machine (`kernel_build.py`), and the result is
+kept in a file. Every later process only loads the file, which takes a twentieth of the time that numba takes to load.
 
-A kernel takes whole numbers and arrays of the kinds in ``ARRAYS``, and returns a whole number. What is called is what
-numba compiles for its own use: each array comes as (owner, owner, items, item size, address, shape…, strides…), the
-first two null; the result goes where the first argument points. The builder checks that this is so.
+A kernel takes integers and arrays of the kinds in ``ARRAYS``, and returns an integer. The calling convention is the one
+that numba uses internally: each array is passed as (owner, owner, items, item size, address, shape…, strides…), the
+first two null; the result is written where the first argument points. The builder checks that this is so.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ Words = np.ndarray[tuple[int, int], np.dtype[np.uint32]]
 
 
 class Array(NamedTuple):
-    """A kind of array: what it holds, and how many dimensions it has."""
+    """A kind of array: its item type, and how many dimensions it has."""
 
     item: np.dtype[np.generic]
     dimensions: int
@@ -39,13 +39,13 @@ ARRAYS: Final = {
     Words: Array(np.dtype(np.uint32), 2),
 }
 Kind = Array | None
-"""Of a parameter; None is a whole number."""
+"""The kind of a parameter; None is an integer."""
 
 Native = Callable[..., int]
 
 
 class Kernel:
-    """One loop. Calling it runs the machine code; ``python`` is the loop that it was made of."""
+    """One loop. Calling it runs the machine code; ``python`` is the function that was compiled."""
 
     def __init__(self, python: Callable[..., int]) -> None:
         self.python = python
@@ -65,9 +65,9 @@ class Kernel:
 
 
 def native(address: int, kernel: Kernel, owner: object) -> Native:
-    """The function at some address, as one that takes what the kernel takes.
+    """The function at an address, as one that takes what the kernel takes.
 
-    *owner* has the memory that the function is in, and lives as long as the function is held.
+    *owner* holds the memory that contains the function, and is kept alive as long as the function is.
     """
     assert address, f"{kernel.name} is there"
     name, wanted = kernel.name, kernel.kinds

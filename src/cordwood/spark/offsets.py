@@ -1,8 +1,8 @@
-"""Offsets of partitions: as Spark keeps them, as options give them, and the limits that a query begins and ends at.
+"""Offsets of partitions: as Spark stores them, as options give them, and as the limits where a query begins and ends.
 
-Spark compares two offsets of a stream by their text, so their keys have one order: topics by name, partitions by
-number. The form is that of Spark's Kafka source, ``{"topic":{"0":17}}``: a checkpoint made by one can be continued by
-the other. Pure.
+Spark compares two offsets of a stream by their text, so their keys have a fixed order: topics by name, partitions by
+number. The format is that of Spark's Kafka source, ``{"topic":{"0":17}}``: either can continue from a checkpoint made
+by the other. Pure.
 """
 
 import json
@@ -41,12 +41,12 @@ class AtOffsets:
 
 @dataclass(frozen=True, slots=True)
 class AtTimes:
-    """The first record that is not older than a time in ms: one for all partitions, or one for each of them."""
+    """The first record that is not older than a time in ms: one time for all partitions, or one for each of them."""
 
     option: str
     times_ms: int | Offsets
     latest_if_none: bool
-    """What to do for a partition without such a record: take its end, or refuse."""
+    """What to do about a partition without such a record: take its end, or refuse."""
 
     def time_ms(self, partition: Partition) -> int:
         return self.times_ms if isinstance(self.times_ms, int) else self.times_ms[partition]
@@ -67,7 +67,7 @@ def to_json(offsets: Mapping[Partition, int]) -> Json:
 
 
 def of_json(offsets: Json) -> Offsets:
-    """What ``to_json`` made, in whatever order it comes back.
+    """The inverse of ``to_json``, whatever the order of the keys.
 
     >>> of_json({"a": {"9": 3}})
     {('a', 9): 3}

@@ -1,6 +1,7 @@
-"""Options in a file: for what must not be seen in the text of a query, or of a view.
+"""Options in a file: for what must not be visible in the text of a query, or of a view.
 
-Whoever can read the file can read the options, so it belongs to the user who runs the driver; only the driver reads it.
+Anybody who can read the file can read the options, so it should belong to the user who runs the driver; only the driver
+reads it.
 """
 
 import atexit
@@ -21,10 +22,10 @@ _GUARDED: Final = re.compile(r"kafka\..*|schema\.registry\..*")
 
 
 def resolved(given: Mapping[str, str]) -> Mapping[str, str]:
-    """The options with those of the file, if one is named.
+    """The options, with those of the file if one is named.
 
     Raises:
-        ConfigError: the file cannot be read, or has something that was given already.
+        ConfigError: the file cannot be read, or has an option that was also given directly.
     """
     paths = [value for name, value in given.items() if name.lower() == NAME.lower()]
     if not paths:
@@ -50,8 +51,8 @@ def _read(path: str) -> dict[str, str]:
 
 
 def hidden(given: Mapping[str, str]) -> dict[str, str]:
-    """The options with all in a file that might be a secret; nobody else may look into it, or see its directory.
-    Both are gone when the process ends."""
+    """The options, with all that might be secret moved into a file. Only this user can read it, or list its directory.
+    Both are deleted when the process ends."""
     secrets = {name: value for name, value in given.items() if _is_guarded(name.lower())}
     if not secrets:
         return dict(given)

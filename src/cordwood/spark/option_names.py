@@ -1,7 +1,8 @@
-"""Every option once: its name, what it is for, and one line about it. A wrong name gets the nearest right one.
+"""Every option once: its name, what it is for, and one line about it. For a wrong name, the error suggests the nearest
+right one.
 
-Names are those of Spark's Kafka source wherever it has one, and like there upper and lower case are the same. An option
-that is not in the table is refused: a typing error must not change what a query reads.
+Names are those of Spark's Kafka source wherever it has one, and as there, upper and lower case are the same. An option
+that is not in the table is refused: a typo must not change what a query reads.
 """
 
 import difflib
@@ -32,7 +33,7 @@ class Use(Flag):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option, by the name that it has in texts."""
+    """An option, with its name as it is documented."""
 
     name: str
     use: Use

@@ -1,8 +1,8 @@
-"""The names of the Java consumer's settings, which options with ``kafka.`` before them may have.
+"""The names of the Java consumer's settings, which options may have after ``kafka.``.
 
-Most are without effect here, because the part of that client which they are about does not exist: they are taken so
-that a job needs no change. What Spark's Kafka source refuses is refused, and says why. A name that the Java consumer
-does not know either is taken for a typing error.
+Most have no effect here, because the part of that client which they configure does not exist: they are accepted so that
+a job needs no change. What Spark's Kafka source refuses is refused here, with the reason. A name that the Java consumer
+does not know either is taken for a typo.
 """
 
 import difflib

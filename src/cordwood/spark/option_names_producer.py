@@ -1,8 +1,8 @@
-"""The names of the Java producer's settings, which options of the sink with ``kafka.`` before them may have.
+"""The names of the Java producer's settings, which options of the sink may have after ``kafka.``.
 
-Those about parts of that client which do not exist here (buffers, lingering, metrics) are taken and without effect: the
-sink has a task's rows at hand, so it fills its batches at once. A name that the Java producer does not have either is
-taken for a typing error.
+Those for parts of that client which do not exist here (buffers, lingering, metrics) are accepted, but have no effect:
+the sink has a task's rows at hand, so it fills its batches at once. A name that the Java producer does not have either
+is taken for a typo.
 """
 
 import difflib

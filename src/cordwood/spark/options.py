@@ -1,8 +1,8 @@
 """The source's options, read and checked: what a query wants, as a value that can be sent anywhere.
 
 The rules are those of Spark's Kafka source: which options exclude each other, which one wins, what is only for batches.
-Where it is lenient about something that can only be a mistake, this is not. Every error names the option, what it is,
-and what to write instead.
+Where that source tolerates something that can only be a mistake, this one does not. Every error names the option, its
+value, and what to write instead.
 """
 
 import re
@@ -59,7 +59,7 @@ class SourceOptions:
     group: str | None = None
     direct: bool = True
     values: "ValueDecoder | None" = None
-    """What keys and values are, where they are more than bytes."""
+    """What keys and values are, if they are more than bytes."""
 
     @property
     def isolation(self) -> int:
@@ -69,7 +69,7 @@ class SourceOptions:
     def of(cls, given: Mapping[str, str], use: Use) -> "SourceOptions":
         """
         Args:
-            use: BATCH, STREAM, or READ where it is not known yet which of them.
+            use: BATCH, STREAM, or READ if it is not known yet which of them.
 
         Raises:
             ConfigError: the text says what is wrong and what would be right.
@@ -104,7 +104,7 @@ class SourceOptions:
 
 
 class _Reading:
-    """Options by their names, whatever their case."""
+    """Options by name, whatever their case."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._given = {name.lower(): value for name, value in given.items()}
@@ -134,7 +134,7 @@ class _Reading:
         return text.lower() == "true"
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
-        """One of *choices*; the first one if nothing is given."""
+        """One of *choices*; the first one if the option is not given."""
         text = self.text(name)
         if text is None:
             return choices[0]
@@ -181,7 +181,7 @@ class _Reading:
         properties = {
             name.removeprefix(PREFIX): value for name, value in self._given.items() if name.startswith(PREFIX)
         }
-        # Our Fetch is for one partition, so the smaller of the two limits is the one that counts.
+        # Our Fetch is for one partition, so the smaller of the two limits applies.
         sizes = [properties[name] for name in ("fetch.max.bytes", "max.partition.fetch.bytes") if name in properties]
         if sizes and all(size.strip().isdigit() for size in sizes):
             properties["fetch.max.bytes"] = str(min(int(size) for size in sizes))
@@ -227,7 +227,7 @@ def _check_batch(limit: Limit, forbidden: int, reason: str) -> None:
 
 
 def _check_pair(starting: Limit, ending: Limit) -> None:
-    """Both name each partition: they must name the same ones, and none may end before it begins."""
+    """If both limits give offsets, they must name the same partitions, and none may end before it begins."""
     match starting, ending:
         case (AtOffsets(first, begin), AtOffsets(second, end)):
             pass

@@ -1,7 +1,7 @@
-"""Rows to topics: what one task writes with.
+"""Rows to topics: how one task writes.
 
-Batches carry a producer's sequence numbers, so one that is sent again after a lost answer is stored once. That holds
-within a task; one that Spark repeats writes its rows again. Several requests are under way at a time.
+Batches carry a producer's sequence numbers, so one that is sent again after a lost answer is stored only once. That
+holds within a task; a task that Spark repeats writes its rows again. Several requests are in flight at a time.
 """
 
 import time
@@ -35,7 +35,7 @@ class Outlet:
         self._producer: tuple[int, int] | None = None
         self._topics: dict[str, _Topic] = {}
         self._open: list[_Topic] = []
-        """The one that was written to last is at the end."""
+        """The topic that was written to last is at the end."""
         self.rows = 0
 
     def check(self) -> None:
@@ -46,7 +46,7 @@ class Outlet:
         """
         Raises:
             UnwritableRow: one of the rows cannot be stored; the text says which, and what to do.
-            RawError: the cluster does not take them.
+            RawError: the cluster does not accept them.
         """
         now_ms = int(time.time() * 1000) if timestamps_ms is None else timestamps_ms
         self._opened(topic).write(rows, now_ms)
@@ -82,12 +82,12 @@ class Outlet:
         return encoder, Sealer(*self._producer) if self._producer else Sealer(), limit
 
     def flush(self) -> None:
-        """Return when all is stored."""
+        """Return when everything is stored."""
         for topic in self._open:
             topic.flush()
 
     def close(self) -> None:
-        """Let go of the connections; what was not flushed may be stored or not."""
+        """Close the connections; what was not flushed may be stored or not."""
         for topic in self._open:
             topic.abandon()
         self._open.clear()
@@ -106,7 +106,7 @@ class Outlet:
 
 
 class _Topic:
-    """One topic. Its sequence numbers go on when it is closed and opened again."""
+    """One topic. Its sequence numbers continue when it is closed and opened again."""
 
     def __init__(self, name: str, options: SinkOptions) -> None:
         self.name = name
@@ -170,7 +170,7 @@ class _Topic:
                 raise _explained(refusal, self.name) from refusal
 
     def close(self) -> None:
-        """Flush, and let go of the connections."""
+        """Flush, and close the connections."""
         try:
             self.flush()
         finally:
@@ -183,7 +183,7 @@ class _Topic:
 
 
 def _message_bytes_max(client: RawClient, topic: str) -> int | None:
-    """None if nobody may know."""
+    """None if we are not allowed to know."""
     try:
         found = client.topic_settings([topic], [_MESSAGE_BYTES_MAX])
     except RawError:

@@ -1,8 +1,8 @@
 """Which offsets a micro-batch takes, and which tasks read them. Pure.
 
-How a limit is shared out over partitions, and how ``minPartitions`` and ``maxRecordsPerPartition`` split them, is what
-Spark's Kafka source does. Where nothing is said about tasks, large partitions are split so that all cores have work,
-and very small ones are read by one task together: a task costs more than a few records do.
+A limit is shared out over partitions, and ``minPartitions`` and ``maxRecordsPerPartition`` split them, as in Spark's
+Kafka source. If no option says anything about tasks, large partitions are split so that all cores have work, and very
+small ones are read together by one task: a task costs more than a few records do.
 """
 
 import math
@@ -16,12 +16,14 @@ from .ranges import Range
 SPLIT_OFFSETS_MIN: Final = 250_000
 """Splitting less than this gains nothing: it is read in a tenth of a second."""
 SPLIT_OFFSETS_MAX: Final = 4_000_000
-"""More is split even where the cores of this machine have enough to do: the cluster may have more of them."""
+"""More than this is split even if this machine's cores have enough to do: the cluster may have more of them."""
 TASKS_PER_CORE: Final = 2
 PACK_OFFSETS: Final = 1000
-"""Partitions with so few new records together are read by one task."""
+"""Partitions that together have no more new records than this are read by one task."""
 ONE_TASK_OFFSETS: Final = 100
-"""So few records in all are read by one task, however many cores there are: a second one would only cost."""
+"""If there are no more records than this in all, one task reads them, however many cores there are: a second would only
+cost.
+"""
 
 _OFFSET_MAX: Final = 2**63 - 1
 
@@ -33,7 +35,7 @@ def rate_limited(limit: int, start: Mapping[Partition, int], latest: Mapping[Par
     """The end of a micro-batch of about *limit* offsets, each partition in proportion to what it has.
 
     *start* has an entry for each partition of *latest*. Small partitions get at least one offset. What rounding leaves
-    over is given out too: else a stream that ends by itself needs one more micro-batch, for a handful of records.
+    over is shared out too: otherwise a stream that ends by itself needs one more micro-batch, for a handful of records.
     """
     sizes = {partition: end - start[partition] for partition, end in latest.items() if end > start[partition]}
     total = sum(sizes.values())
@@ -41,7 +43,7 @@ def rate_limited(limit: int, start: Mapping[Partition, int], latest: Mapping[Par
         return dict(latest)
     taken = {partition: max(limit * size // total, 1) for partition, size in sizes.items()}
     rest = max(limit - sum(taken.values()), 0)
-    # There is room: what has got its share without rounding up has more than that.
+    # There is room: a partition whose share was not rounded up has more than that.
     with_more = (partition for partition in taken if taken[partition] < sizes[partition])
     for partition in sorted(with_more, key=lambda p: (-(limit * sizes[p] % total), p))[:rest]:
         taken[partition] += 1
@@ -61,13 +63,13 @@ class Between(NamedTuple):
 
     ranges: list[Range]
     gone: set[Partition]
-    """Partitions that were there and are not any more."""
+    """Partitions that existed before and no longer do."""
     fell_back: dict[Partition, tuple[int, int]]
-    """Partitions that ended after their start, and now end before it: (start, end)."""
+    """Partitions that have become shorter: they now end before their start: (start, end)."""
     late: dict[Partition, int]
     """New partitions whose first records were deleted before they were seen, with their first offset."""
     unknown: set[Partition]
-    """New partitions whose beginning nobody knows: deleted again."""
+    """New partitions whose beginning is not known, because they have been deleted again."""
 
 
 def between(start: Offsets, end: Offsets, earliest_of_new: Offsets) -> Between:
@@ -100,7 +102,7 @@ def tasks(
 
 
 def split(ranges: Sequence[Range], *, min_partitions: int | None, max_records: int | None) -> list[Range]:
-    """As Spark's Kafka source splits them."""
+    """Split the ranges as Spark's Kafka source does."""
     parts = list(ranges)
     if max_records is not None:
         parts = [p for range_ in parts for p in _divided(range_, math.ceil(_size(range_) / max_records))]
@@ -124,7 +126,7 @@ def _size(range_: Range) -> int:
 
 
 def _parts(range_: Range, size: int) -> int:
-    """Into how many parts of about *size* a range falls; one that is only a little larger stays whole."""
+    """Into how many parts of about *size* to split a range; one that is only a little larger stays whole."""
     return max(round(_size(range_) / size), 1)
 
 

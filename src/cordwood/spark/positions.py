@@ -1,7 +1,7 @@
-"""Where partitions begin and end now, and which there are: what the driver asks the cluster before it plans.
+"""Where partitions begin and end now, and which there are: the driver asks the cluster for that before it plans.
 
-Right after a change of leaders a broker may not know a topic yet, or call an offset the latest that is not. So what
-cannot be is asked for again a few times (``fetchOffset.numRetries``) before it is believed.
+Right after a change of leaders, a broker may not know a topic yet, or report a latest offset that is too small. So an
+impossible answer is asked for again a few times (``fetchOffset.numRetries``) before it is believed.
 """
 
 import logging
@@ -24,7 +24,7 @@ class Begin(NamedTuple):
 
     offsets: Offsets
     at_latest: frozenset[Partition]
-    """Those of the partitions that begin at their ends: asked for again, they begin later."""
+    """Those of the partitions that begin at their ends: if asked for again, they would begin later."""
 
 
 class Positions:
@@ -64,7 +64,7 @@ class Positions:
         return self._at(dict.fromkeys(sorted(self._options.subscription.select(topics)), LATEST))
 
     def earliest(self, partitions: Collection[Partition]) -> Offsets:
-        """Where these begin; those that do not exist any more are left out."""
+        """Where these begin; those that no longer exist are left out."""
         if not partitions:
             return {}
         topics = self._client.topics(sorted({topic for topic, _ in partitions}))
@@ -74,7 +74,7 @@ class Positions:
     # Batches
 
     def batch(self) -> list[Range]:
-        """What a batch reads: a range for each partition, none of them beyond what there is."""
+        """What a batch reads: a range for each partition, none of them beyond what exists."""
         options = self._options
         partitions = self._subscribed()
         start, end = self._resolved(options.starting, partitions), self._resolved(options.ending, partitions)
@@ -84,7 +84,7 @@ class Positions:
         return self._existing(ranges) if explicit else ranges
 
     def _existing(self, ranges: list[Range]) -> list[Range]:
-        """Ranges that somebody has made up, cut to what there is."""
+        """Ranges given by the user, cut to what exists."""
         first = self._at({range_[:2]: EARLIEST for range_ in ranges})
         last = self._at({range_[:2]: LATEST for range_ in ranges})
         found = []
@@ -104,7 +104,7 @@ class Positions:
     # Both
 
     def at_time(self, time_ms: int, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """The first offsets with a record as young as that; -1 where there is none."""
+        """The first offsets with a record that is not older than that; -1 where there is none."""
         return self._at(dict.fromkeys(sorted(partitions), time_ms))
 
     def _subscribed(self) -> list[Partition]:
@@ -116,7 +116,7 @@ class Positions:
         subscription = self._options.subscription
         topics = self._client.topics(subscription.topics)
         if len(topics) < len(subscription.topics or ()):
-            self._pause.wait(self._options.offset_interval_ms / 1000)  # it may be just being made
+            self._pause.wait(self._options.offset_interval_ms / 1000)  # it may be about to be created
             topics = self._client.topics(subscription.topics)
         if len(topics) < len(subscription.topics or ()):
             check_found(subscription, topics, self._client.topics().keys())
@@ -131,7 +131,7 @@ class Positions:
         return self._known(self._chosen(limit, partitions))
 
     def _known(self, chosen: Offsets) -> Offsets:
-        """With offsets in the place of LATEST and EARLIEST."""
+        """With LATEST and EARLIEST replaced by offsets."""
         return {**chosen, **self._at({p: offset for p, offset in chosen.items() if offset < 0})}
 
     def _chosen(self, limit: Limit, partitions: list[Partition]) -> Offsets:
@@ -146,7 +146,7 @@ class Positions:
                 return self._at_times(limit, partitions)
 
     def _at_times(self, limit: AtTimes, partitions: list[Partition]) -> Offsets:
-        """LATEST for partitions without a record as young as that."""
+        """LATEST for partitions without such a recent record."""
         if not isinstance(limit.times_ms, int):
             hint = "give it a time in ms since 1970; 0 is before all records"
             _check_same(limit.option, limit.times_ms, partitions, hint)
@@ -172,7 +172,7 @@ def _check_same(option: str, named: Mapping[Partition, int], partitions: Collect
 
 
 def _check_order(starting: Limit, start: Offsets, ending: Limit, end: Offsets) -> None:
-    """A batch that somebody wants to begin after its end is a mistake; one that begins at the earliest is empty."""
+    """A batch that is asked to begin after its end is a mistake; one that begins at the earliest offset is empty."""
     for (topic, number), offset in sorted(start.items()):
         last = end[topic, number]
         if offset <= last or not _is_chosen(starting, (topic, number)):

@@ -1,4 +1,4 @@
-"""What the parts of the source hand to each other: which offsets are wanted, and the bytes they lie in."""
+"""What the parts of the source pass to each other: which offsets are wanted, and the bytes that hold them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from cordwood.ports import Buffer
 
 
 class Range(NamedTuple):
-    """Offsets of one partition, from ``start`` up to and without ``end``."""
+    """Offsets of one partition, from ``start`` up to, but not including, ``end``."""
 
     topic: str
     partition: int
@@ -21,8 +21,8 @@ class Range(NamedTuple):
 class Chunk(NamedTuple):
     """Whole record batches, one after the other, valid until the next chunk is asked for.
 
-    They may hold more than was wanted, before and after it. ``aborted`` names the aborted transactions that the batches
-    may belong to, each as (producer id, first offset); it is empty where aborted records are wanted too.
+    They may hold more than was wanted, before and after. ``aborted`` names the aborted transactions that the batches
+    may belong to, each as (producer id, first offset); it is empty if aborted records are wanted too.
     """
 
     data: Buffer

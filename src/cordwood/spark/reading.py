@@ -1,8 +1,8 @@
 """What a task does: the records of some offset ranges, as Arrow.
 
 Readers are sent to tasks by processes that read nothing themselves, so what only a task needs is imported there.
-Stateless: a task is given all that it needs, and everything is made anew in its process. Records that were deleted
-between planning and reading are missed here, and reported as ``failOnDataLoss`` wants it.
+Stateless: a task is given all that it needs, and everything is created anew in its process. Records that were deleted
+between planning and reading are noticed here, and reported as ``failOnDataLoss`` says.
 """
 
 import logging
@@ -43,7 +43,7 @@ class Task(InputPartition):
         self.ranges = list(ranges)
         self.hints = {range_[:2]: hints[range_[:2]] for range_ in ranges if hints and range_[:2] in hints}
         self.commits = dict(commits or {})
-        """What to commit for the group when all is read."""
+        """What to commit for the group when everything has been read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,9 @@ class Reading:
     arrival: Arrival = field(default_factory=Arrival)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one task. What is no task of ours has none: Spark makes one up if there are none at all."""
+        """The records of one task. A task that is not ours has none: Spark makes one up if there are no tasks at
+        all.
+        """
         if not isinstance(partition, Task):
             return
         from cordwood.client.raw import RawClient
@@ -90,7 +92,7 @@ class Reading:
         return self.values.rows(batches, self.columns, self.settings)
 
     def _after_loss(self, client: "RawClient", wanted: Range, missing: OffsetOutOfRange) -> Range:
-        """What is left of a range when the records at its beginning, or in its midst, are gone."""
+        """What is left of a range when the records at its beginning, or in its middle, are gone."""
         from cordwood.client.raw import EARLIEST, LATEST
 
         partition = (wanted.topic, wanted.partition)

@@ -1,15 +1,15 @@
-"""The road of the bytes: the batches of an offset range, from the broker or from its segment files.
+"""The route of the bytes: the batches of an offset range, from the broker or from its segment files.
 
-The leader is always asked first, whatever the road: its first answer says what may be read, refuses what was deleted,
-and is often all there is to read. The rest comes from its files if this process can see them, else from the broker. At
-any surprise in the files the leader is asked for the next batches, and the files are tried again after that; the result
-is the same on either road.
+The leader is always asked first, whatever the route: its first answer says what may be read, refuses what was deleted,
+and is often all there is to read. The rest comes from its files if this process can see them, otherwise from the
+broker. At any surprise in the files, the leader is asked for the next batches, and the files are tried again after
+that; the result is the same on either route.
 
 Only the files of the broker that has just answered are read: one that led when the query was planned may have records
-at its end that were never committed. Should it lose its lead while its files are read, they stay right. What is read
-lies below the high watermark that it gave as the leader, so every in-sync replica has it, whoever of them leads next,
-and no follower cuts its log off there. (A leader from outside the in-sync set may lack some of it. It was committed,
-and a reader over the network would have had it too, had it come as early.)
+at its end that were never committed. If it loses its leadership while its files are being read, they stay right: what
+is read lies below the high watermark that it gave as the leader, so every in-sync replica has it, whichever of them
+leads next, and no follower truncates its log there. (A leader from outside the in-sync set may lack some of it. It was
+committed, and a reader over the network would have got it too, at the same time.)
 """
 
 from collections.abc import Generator, Iterator
@@ -28,7 +28,7 @@ __all__ = ["Chunk", "DirectHint", "Range", "chunks", "roads"]
 FIRST_FETCH_BYTES: Final = 1024 * 1024
 DIRECT_CHUNK_BYTES: Final = 4 * 1024 * 1024
 SURPRISES_MAX: Final = 16
-"""After so many, the broker gives the rest. A compacted topic has a gap between segments now and then."""
+"""After so many surprises, the broker sends the rest. A compacted topic has a gap between segments now and then."""
 
 
 def chunks(settings: RawSettings, wanted: Range, *, isolation: int, direct: DirectHint | None) -> Iterator[Chunk]:
@@ -37,15 +37,15 @@ def chunks(settings: RawSettings, wanted: Range, *, isolation: int, direct: Dire
     ``wanted.end`` must not lie beyond what the broker called the latest offset at this isolation level.
 
     Raises:
-        OffsetOutOfRange: the beginning of the range is not there (any more).
-        RawError: for the other reasons that the broker may have.
+        OffsetOutOfRange: the beginning of the range does not exist (any more).
+        RawError: for any other reason that the broker may have.
     """
     with RawClient(settings) as client:
         yield from roads(client, wanted, isolation=isolation, direct=direct)
 
 
 def roads(client: RawClient, wanted: Range, *, isolation: int, direct: DirectHint | None) -> Iterator[Chunk]:
-    """As ``chunks``, with a client that is there already, and is used by nobody else until this ends."""
+    """Like ``chunks``, with an existing client, which nobody else may use until this ends."""
     if wanted.start >= wanted.end:
         return
     if direct is None or not is_visible(direct, wanted.topic, wanted.partition):
@@ -91,15 +91,15 @@ class _Direct:
         yield from _fetched(self._client, self._wanted._replace(start=self._next), self._isolation)
 
     def _files_are_enough(self) -> bool:
-        """Which records were aborted, the broker knows better. All transactions of the range have ended, so none of
-        them will be aborted while it is read."""
+        """The broker knows better which records were aborted. All transactions of the range have ended, so none of them
+        will be aborted while it is being read."""
         try:
             return self._isolation != READ_COMMITTED or not self._segments.has_aborted(self._next)
         except Surprise:
             return False
 
     def _one_fetch(self) -> Generator[Chunk, None, tuple[int, int]]:
-        """Ask the leader once; which broker it is, and how far one may read."""
+        """Ask the leader once; returns which broker it is, and up to which offset one may read."""
         wanted = self._wanted
         answer = self._client.fetch(
             wanted.topic, wanted.partition, self._next, max_bytes=FIRST_FETCH_BYTES, isolation=self._isolation

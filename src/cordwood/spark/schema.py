@@ -1,4 +1,4 @@
-"""The columns of the source, which are those of Spark's Kafka source. What they are in Arrow: `arrow_schema.py`."""
+"""The columns of the source, which are those of Spark's Kafka source. `arrow_schema.py` has their Arrow types."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ NAMES = ("key", "value", "topic", "partition", "offset", "timestamp", "timestamp
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Some of the source's columns. What is not named is not decoded."""
+    """Some of the source's columns. The others are not decoded."""
 
     names: tuple[str, ...]
 
@@ -26,5 +26,5 @@ class Columns:
 
     @classmethod
     def of(cls, names: Iterable[str] | None = None, *, headers: bool = False) -> Self:
-        """These columns in the given order; None is all of them, with the headers only if asked for."""
+        """These columns in the given order; None means all of them, with the headers only if asked for."""
         return cls(tuple(names) if names is not None else NAMES if headers else NAMES[:-1])

@@ -1,11 +1,11 @@
-"""A partition's segment files, read without the broker: as long as everything is as expected, and no further.
+"""A partition's segment files, read without the broker, for as long as everything is as expected.
 
-The files belong to a broker that appends to them, deletes the oldest, and puts compacted ones in the place of others
-while we read. So nothing is taken for granted. A directory must be that of the right cluster, broker and topic. A file
-is read by copying from it, never by mapping it: what is cut off under a mapping ends the process. The next segment must
-begin exactly where the last one ended. Any surprise is a ``Surprise``, and the reader asks the broker instead.
+The files belong to a broker that appends to them, deletes the oldest, and replaces some by compacted ones while we
+read. So nothing is taken for granted. A directory must be that of the right cluster, broker and topic. A file is read
+by copying from it, never by mapping it: if a mapped file is truncated, reading it kills the process. The next segment
+must begin exactly where the last one ended. Any surprise is a ``Surprise``, and the reader asks the broker instead.
 
-Only offsets that the broker has called readable are read, so that every batch that is looked at is complete.
+Only offsets that the broker has reported as readable are read, so that every batch that is looked at is complete.
 """
 
 import os
@@ -80,7 +80,8 @@ class Segments:
     def read(self, offset: int, end: int) -> Iterator[tuple[memoryview, int]]:
         """Whole batches from *offset* up to *end*, a chunk at a time, each with the offset that follows it.
 
-        A chunk is valid until the next one is asked for. What is given is right even if a ``Surprise`` comes later.
+        A chunk is valid until the next one is asked for. Chunks that have been yielded are right even if a ``Surprise``
+        follows.
         """
         while offset < end:
             segment = self._segment_for(offset)
@@ -123,9 +124,9 @@ class Segments:
         return self._open
 
     def _advance(self, segment: "_Segment", offset: int) -> None:
-        """Go on after the end of a file: with the segment that begins here, and with no other.
+        """Continue after the end of a file: with the segment that begins exactly here.
 
-        Between two segments there may be a gap, or there may be one that compaction is just putting into place.
+        There may be a gap between two segments, or one that compaction is just putting into place.
         """
         if offset not in self._bases() or offset == segment.base:
             raise Surprise(f"no segment begins at offset {offset}")
@@ -152,7 +153,7 @@ class Segments:
 
 
 class _Segment:
-    """One open file, and how far it is read. It stays readable when the broker deletes it."""
+    """One open file, and how far it has been read. It stays readable when the broker deletes it."""
 
     def __init__(self, directory: Path, base: int) -> None:
         self._directory = directory
@@ -174,7 +175,7 @@ class _Segment:
         return memoryview(buffer)[:count]
 
     def seek(self, offset: int) -> None:
-        """Go to the batch that has *offset*, or to the first one after it."""
+        """Go to the batch that contains *offset*, or to the first one after it."""
         position = self._indexed(offset)
         while True:
             try:
@@ -188,13 +189,15 @@ class _Segment:
                 return
 
     def _indexed(self, offset: int) -> int:
-        """Where a batch begins that is not after *offset*, as the index says; the beginning if the index is no help."""
+        """Where a batch begins that is not after *offset*, according to the index; the beginning if the index is no
+        help.
+        """
         with suppress(OSError, ValueError):
             path = self._directory / file_name(self.base, OFFSET_INDEX)
             with path.open("rb") as file:
                 data = file.read(_INDEX_BYTES_MAX)
             entries = np.frombuffer(data[: len(data) // 8 * 8], ">i4").reshape(-1, 2).astype(np.int64)
-            # Kafka reserves space: zeros follow the last entry.
+            # Kafka preallocates index files: zeros follow the last entry.
             falls = np.flatnonzero(np.diff(entries[:, 0]) <= 0)
             entries = entries[: falls[0] + 1] if len(falls) else entries
             number = int(np.searchsorted(entries[:, 0], offset - self.base, side="right")) - 1
@@ -218,7 +221,7 @@ def _base(name: str, suffix: str) -> int:
 
 
 def _pass_over(data: memoryview, offset: int) -> tuple[int, bool]:
-    """How many bytes of batches that end before *offset* come first, and whether one follows that does not."""
+    """How many bytes of batches that end before *offset* come first, and whether a batch follows that does not."""
     position = 0
     while len(data) - position >= 61:
         base, length = _HEAD.unpack_from(data, position)

@@ -1,8 +1,8 @@
 """The sink: ``df.write.format("cordwood")`` and ``df.writeStream.format("cordwood")``.
 
 Rows are written at least once: a task that Spark repeats writes its rows again, and nothing is taken back when a job
-fails. What a task has written, and for which batch of which query, goes to the driver with its commit message; that is
-what writing once could be built on.
+fails. What a task has written, and for which batch of which query, goes to the driver with its commit message;
+exactly-once writing could be built on that.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ _BATCH_ID: Final = "streaming.sql.batchId"
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task has written: for batches of a stream, with the query and the number of its batch."""
+    """What one task has written; for batches of a stream, with the query and the number of its batch."""
 
     rows: int
     partition_id: int
@@ -93,7 +93,7 @@ class StreamSink(DataSourceStreamArrowWriter):
         return write_rows(self._plan, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """All is stored already."""
+        """Everything is already stored."""
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """What is stored stays; the batch will be written again."""
@@ -108,5 +108,5 @@ def batch_sink(options: Mapping[str, str], schema: StructType, *, overwrite: boo
 
 
 def stream_sink(options: Mapping[str, str], schema: StructType) -> StreamSink:
-    """Spark makes it anew for each micro-batch, so only the cheapest is done here."""
+    """Spark makes it anew for each micro-batch, so only the cheapest work is done here."""
     return StreamSink(Plan.of(options, schema))

@@ -14,7 +14,7 @@ T = TypeVar("T")
 PREFIX: Final = "kafka."
 
 _ACKS: Final = {"all": -1, "-1": -1, "1": 1, "0": 1}
-"""Nothing can be repeated that nobody answers for, so rows are always confirmed by one broker at least."""
+"""What no broker confirms cannot be retried, so rows are always confirmed by at least one broker."""
 _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
 _LEVELS: Final = {Codec.GZIP: range(1, 10), Codec.LZ4: range(1, 18), Codec.ZSTD: range(-(2**17), 23)}
 """Those of Kafka's producer. For gzip there is also -1, the library's own choice."""
@@ -34,9 +34,9 @@ class SinkOptions:
     idempotent: bool = True
     """Batches carry sequence numbers, so that a batch that is sent twice is stored once."""
     row_bytes_max: int | None = None
-    """None: as much as the topic takes."""
+    """None: as much as the topic allows."""
     batch_bytes_max: int | None = None
-    """What to take for a topic's ``max.message.bytes`` where nobody tells it. None: the broker will say."""
+    """Assumed for a topic's ``max.message.bytes`` if it cannot be looked up. None: the broker will say."""
     under_way: int = _UNDER_WAY_MAX
 
     @classmethod
@@ -70,7 +70,7 @@ class SinkOptions:
 
 
 def raw_settings(options: Mapping[str, str]) -> RawSettings:
-    """What the options with ``kafka.`` before their names say of the cluster."""
+    """What the options whose names begin with ``kafka.`` say about the cluster."""
     given = {name.lower(): value.strip() for name, value in options.items()}
     kafka = {name.removeprefix(PREFIX): value for name, value in given.items() if name.startswith(PREFIX)}
     try:
@@ -92,7 +92,7 @@ def _choice(kafka: Mapping[str, str], name: str, choices: Mapping[str, T], defau
 
 
 def _level(kafka: Mapping[str, str], codec: Codec) -> int | None:
-    """How hard to compress; checked for every codec, whichever is used. None: as the codec does it by itself."""
+    """How hard to compress; checked for every codec, whichever is used. None: the codec's own default."""
     name, allowed = f"compression.{codec.name.lower()}.level", _LEVELS[codec]
     text = kafka.get(name)
     if text is None or (codec is Codec.GZIP and text == "-1"):

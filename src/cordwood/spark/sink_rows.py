@@ -1,7 +1,7 @@
-"""A DataFrame's rows as the sink writes them: which columns count, what types they may have, rows by topic.
+"""A DataFrame's rows as the sink writes them: which columns are used, what types they may have, rows by topic.
 
-The rules are those of Spark's Kafka sink: the columns are found by their names, others are not looked at; ``value`` is
-needed, ``key``, ``headers``, ``partition`` are not; the option ``topic`` counts more than the column.
+The rules are those of Spark's Kafka sink: the columns are found by their names, and others are ignored; ``value`` is
+required, ``key``, ``headers`` and ``partition`` are not; the option ``topic`` takes precedence over the column.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ from .encode import Rows
 
 GATHER_ROWS: Final = 100_000
 GATHER_BYTES: Final = 16 * 1024 * 1024
-"""Spark gives ten thousand rows at a time, which would be small batches for a topic of many partitions."""
+"""Spark gives ten thousand rows at a time, which would make small batches for a topic of many partitions."""
 
 _FIX: Final = {
     "key": "text or bytes; cast it: CAST(key AS STRING)",
@@ -41,7 +41,7 @@ class UnwritableRow(CordwoodError):
 
 
 class TooLargeRow(UnwritableRow):
-    """It is larger than it may be. Nothing was sent of the rows that it was among."""
+    """The row is larger than allowed. None of the rows that it was sent with has been sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _fits(name: str, kind: DataType) -> bool:
 
 
 def gathered(batches: Iterable[pa.RecordBatch], columns: SinkColumns) -> Iterator[pa.RecordBatch]:
-    """The columns that count, some megabytes at a time."""
+    """The columns that are used, some megabytes at a time."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -133,7 +133,7 @@ def _rows(batch: pa.RecordBatch) -> Rows:
 
 
 def sizes(rows: Rows) -> pa.Array:
-    """About how many bytes each row takes, without its headers."""
+    """Roughly how many bytes each row takes, without its headers."""
     total = pc.fill_null(pc.binary_length(rows.value), 0).cast(pa.int64())
     if rows.key is not None and not pa.types.is_null(rows.key.type):
         total = pc.add(total, pc.fill_null(pc.binary_length(rows.key), 0).cast(pa.int64()))

@@ -100,8 +100,8 @@ class CordwoodSource(DataSource):
         from .option_file import resolved
         from .sink import stream_sink
 
-        # To overwrite is Spark's word for outputMode("complete"). As with Spark's Kafka sink, each micro-batch appends
-        # the whole result then, and whoever reads the topic takes the last value of each key.
+        # Overwriting is what Spark calls outputMode("complete"). As with Spark's Kafka sink, each micro-batch then
+        # appends the whole result, and readers of the topic take the last value of each key.
         return stream_sink(resolved(self.options), schema)
 
 
@@ -116,7 +116,7 @@ def spark_schema(options: "SourceOptions") -> StructType:
 def check_schema(given: StructType, options: "SourceOptions") -> None:
     """
     Raises:
-        ConfigError: the user gave a schema, and it is not the source's.
+        ConfigError: the user gave a schema that is not the source's.
     """
     expected = spark_schema(options)
     names = ", ".join(expected.names)

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One streaming query. Spark keeps one on the driver, and sends another, which was never asked, to the tasks."""
+    """One streaming query. Spark keeps one on the driver, and sends another, which was never asked anything, to the
+    tasks.
+    """
 
     def __init__(self, options: SourceOptions, clock: Callable[[], float] = time.monotonic) -> None:
         self._options = options
@@ -40,8 +42,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _running(self) -> "StreamQuery":
         if self._query is None:
-            # Spark has loaded all of PySpark into a process for this query alone. None of that will be garbage, and
-            # whoever looks for some while we load the rest would go through it again and again.
+            # Spark has loaded all of PySpark into a process for this query alone. None of that will be garbage, and the
+            # collector would go through it again and again while we load the rest.
             gc.freeze()
             from .stream_query import StreamQuery  # one process asks, others are only sent the reader
 
@@ -52,7 +54,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(self._running.initial())
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        # Spark hands one limit back to us. If there are two, we know the other one.
+        # Spark passes one limit back to us. If there are two, we know the other one.
         if self._options.max_offsets_per_trigger is not None:
             return ReadMaxRows(self._options.max_offsets_per_trigger)
         if self._options.min_offsets_per_trigger is not None:
@@ -80,10 +82,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A query that cannot be: answers everything with the reason.
+    """A query that is not possible: it answers every call with the reason.
 
-    Spark's process for a query stops the reader at its end, and if there is none, because it could not be made, fails
-    over that: the reason is then somewhere in the middle of what the user sees. So there is one.
+    Spark's process for a query stops the reader at its end. If there is none, because it could not be made, that fails,
+    and the real reason ends up somewhere in the middle of what the user sees. So there is one.
     """
 
     def __init__(self, reason: CordwoodError) -> None:

@@ -1,13 +1,13 @@
-"""A streaming query as its driver knows it: where the next micro-batch ends, and which tasks read it.
+"""A streaming query on the driver: where the next micro-batch ends, and which tasks read it.
 
 Spark asks for the offset where the next micro-batch ends, writes it down, and then asks for the tasks between two
 offsets; after a crash it asks for the same tasks again. When it asks for the next end, the micro-batch before it is
 done, and the group, if there is one, follows.
 
 A partition that begins at its latest offset has nothing in the first micro-batch: its end, which Spark writes down, is
-the beginning, and that is all that a query that is started again has to know it by. The others are read at once. For
-the same reason a partition that came after the beginning is left for the second micro-batch: by then it is known to be
-new, and read from its own beginning.
+its beginning, and a restarted query knows the beginning only from that. The other partitions are read at once. For the
+same reason, a partition that was added after the beginning is left for the second micro-batch: by then it is known to
+be new, and is read from its own beginning.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ HINTS_KEPT_S: Final = 60.0
 
 
 class StreamQuery:
-    """What the driver knows of a query that runs."""
+    """What the driver knows about a running query."""
 
     def __init__(self, options: SourceOptions, clock: Callable[[], float]) -> None:
         self._options = options
@@ -84,7 +84,7 @@ class StreamQuery:
         return self._limited(start, reachable, limit.max_rows) if isinstance(limit, ReadMaxRows) else reachable
 
     def _first_ends(self, start: Offsets) -> Offsets:
-        """How far the first micro-batch may go, if what it begins with cannot be asked for again."""
+        """How far the first micro-batch may go, if its beginning cannot be asked for again."""
         ends = {partition: offset for partition, offset in self.latest.items() if partition in start}
         return {**ends, **{partition: start[partition] for partition in self._at_latest}}
 
@@ -100,7 +100,7 @@ class StreamQuery:
             self._follower.follow(self._client, {p: offset for p, offset in start.items() if p in existing})
 
     def _is_too_early(self, start: Offsets) -> bool:
-        """Should more records come together first? Not for ever, and not where no more are waited for."""
+        """Should more records accumulate first? Not for ever, and not if no more are waited for."""
         least = self._options.min_offsets_per_trigger
         if least is None or self.available_now:
             return False
@@ -119,7 +119,7 @@ class StreamQuery:
     # The tasks of a micro-batch
 
     def tasks(self, start: Offsets, end: Offsets) -> list[Task]:
-        """The same for the same offsets: Spark asks more than once."""
+        """The same tasks for the same offsets: Spark asks more than once."""
         if self._planned is None or self._planned[:2] != (start, end):
             ranges = self._ranges(start, end)
             planned = driver.plan(ranges, self._options)
@@ -129,7 +129,7 @@ class StreamQuery:
         return self._planned[2]
 
     def _warm_up(self, tasks: Sequence[Task]) -> None:
-        """The kernels are compiled, and in the cache, before there is a task that needs them."""
+        """Compile the kernels, so that they are in the cache before any task needs them."""
         if tasks and not self._is_warm:
             warm()
             self._is_warm = True
@@ -145,8 +145,8 @@ class StreamQuery:
             yield f"{loss.names(found.unknown)} were new, and are gone again: their records were not read"
         for (topic, number), offset in found.late.items():
             yield f"{topic}-{number} is new, and begins at offset {offset}: {loss.skipped(topic, number, 0, offset)}"
-        # If the first micro-batch is done again, its beginning is asked for again: partitions may be new since then,
-        # and the latest offset is later than it was. What counts is the end that was written down.
+        # If the first micro-batch is repeated, its beginning is asked for again: there may be new partitions since
+        # then, and the latest offset is later than it was. What counts is the end that was written down.
         if not first and found.gone:
             yield f"{loss.names(found.gone)} do not exist any more: they were deleted, with what was not read"
         for (topic, number), (begin, end) in found.fell_back.items():
@@ -176,7 +176,9 @@ def _may_be_latest(options: SourceOptions) -> bool:
 
 
 def _may_have_been_latest(options: SourceOptions, partition: Partition) -> bool:
-    """May this partition have begun at its end? Of one that had no young records then, only that it may have."""
+    """May this partition have begun at its end? For one that had no recent records then, it is enough that it may
+    have.
+    """
     match options.starting:
         case AtOffsets(_, offsets):
             return offsets.get(partition) == LATEST

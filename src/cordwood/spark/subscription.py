@@ -1,4 +1,4 @@
-"""Which partitions a query reads: the topics of some names, those that match a pattern, or given partitions. Pure."""
+"""Which partitions a query reads: topics given by name or by a pattern, or given partitions. Pure."""
 
 import difflib
 import re
@@ -44,15 +44,15 @@ class Subscribe:
 
 @dataclass(frozen=True, slots=True)
 class SubscribePattern:
-    """All partitions of the topics in whose names the pattern is found anywhere, as Spark does it; internal topics
-    are left out."""
+    """All partitions of the topics whose names contain a match of the pattern, as in Spark; internal topics are left
+    out."""
 
     pattern: str
-    """As Python understands it."""
+    """In Python's syntax."""
 
     @property
     def topics(self) -> None:
-        """All of them have to be looked at."""
+        """None, because all topics have to be looked at."""
         return None
 
     def select(self, topics: "Mapping[str, TopicMeta]") -> set[Partition]:
@@ -96,7 +96,7 @@ def parse(option: str, text: str) -> Subscription:
 
 
 def _pattern(option: str, text: str) -> str:
-    """Options have it as Java understands it."""
+    """Options have it in Java's syntax."""
     if not text:
         raise ConfigError(f"option {option} is empty; write a regular expression such as orders.*")
     try:

@@ -1,4 +1,4 @@
-"""Typed values in the source: its schema with them, and the sample that JSON's types are taken from."""
+"""Typed values in the source: its schema with them, and the sample from which JSON's types are inferred."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ from .values import ValueDecoder, ValueSettings
 def decoder_of(
     given: Mapping[str, str], options: SourceOptions, schema: StructType | None = None
 ) -> ValueDecoder | None:
-    """The decoder that a query wants. *schema* is what Spark has settled on, if it has.
+    """The decoder that a query needs. *schema* is the one that Spark has settled on, if it has.
 
     Raises:
         ConfigError: the options do not fit together, or a schema cannot be read.
@@ -41,7 +41,7 @@ def decoder_of(
 
 
 def _check_dead_letters(topic: str | None, subscription: Subscription) -> None:
-    """A query that reads the dead letters it sends would send each of them again, and again."""
+    """A query that reads the dead letters it sends would send each of them again and again."""
     match subscription:
         case Assign(partitions):
             option, is_read = "assign", topic in {name for name, _ in partitions}
@@ -64,7 +64,7 @@ def spark_schema(decoder: ValueDecoder, columns: Columns) -> StructType:
 
 
 def first_values(options: SourceOptions, count: int) -> Iterable[bytes]:
-    """The first values of each partition, about as many of each: the same ones as long as nobody deletes them."""
+    """The first values of each partition, about as many of each: always the same ones, until they are deleted."""
     with RawClient(options.settings) as client:
         partitions = sorted(options.subscription.select(client.topics(options.subscription.topics)))
         first = client.offsets(dict.fromkeys(partitions, EARLIEST))
@@ -76,7 +76,7 @@ def first_values(options: SourceOptions, count: int) -> Iterable[bytes]:
 
 
 def _values(client: RawClient, wanted: Range, isolation: int) -> Iterable[bytes]:
-    # Kernels take a moment to load, and most queries on the driver do not need them.
+    # Kernels take a moment to load, and most queries do not need them on the driver.
     from .decode import decode
     from .road import roads
 

@@ -1,10 +1,11 @@
 """Topics as views and tables of SQL.
 
-A view has to show new records each time that it is asked, but Spark plans a DataFrame of a Python source once and keeps
+A view has to show new records each time it is queried, but Spark plans a DataFrame of a Python source once and keeps
 the plan. What it plans anew for each query is the text of a view. So a view's text reads a table of the catalog, which
 has the source's columns and no records of its own, with the options of the topic. Those tables are in a database of
-their own, in a temporary directory, which it may outlive: a catalog of Hive remembers it. The options are part of the
-text, which whoever uses the session can read; so those that may be secrets are in a file that only this user can read.
+their own, in a temporary directory. The database may outlive the directory, because a Hive catalog remembers it. The
+options are part of the text, which every user of the session can read; so those that may be secret are in a file that
+only this user can read.
 """
 
 import re
@@ -45,14 +46,14 @@ def attach(
     topics: str | None = None,
     options: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Make each topic a temporary view, which shows what is in the topic whenever it is asked.
+    """Make each topic a temporary view, which shows the topic's current records whenever it is queried.
 
-    A compacted topic is shown as its latest value for each key. A name that is no plain word goes between backticks in
-    SQL. Views that are there already are made anew.
+    A compacted topic is shown as its latest value for each key. A name that is not a plain word goes between backticks
+    in SQL. Existing views are replaced.
 
-    A topic whose types cannot be known yet (``valueFormat`` is json, and it has no JSON record to take them from; or
-    the registry has no schema of it) is shown with its keys and values as bytes, and a warning names it: attach again
-    when it has some. So is the topic of dead letters, without a warning.
+    A topic whose types cannot be known yet (``valueFormat`` is json, and it has no JSON record to infer them from; or
+    the registry has no schema for it) is shown with its keys and values as bytes, and a warning names it: attach again
+    when it has some. So is the dead-letter topic, without a warning.
 
     Args:
         bootstrap: the cluster's address, such as 127.0.0.1:9092. ``table`` will use it too.
@@ -79,7 +80,7 @@ def attach(
         if topic in compacted:
             query = latest_query(f"({query})", has_errors=has_errors)
         spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {quoted(view)} AS {query}")
-    spark.conf.set(BOOTSTRAP_KEY, bootstrap)  # not before: what has failed must not be in the way of ``table``
+    spark.conf.set(BOOTSTRAP_KEY, bootstrap)  # not earlier: a failed call must not get in the way of ``table``
     return list(views.values())
 
 
@@ -94,7 +95,7 @@ def table(
 ) -> DataFrame:
     """A topic as a table: all of its records, or its latest value for each key.
 
-    The table is what there was when it was first used; call again to see what came later.
+    The table has the records that existed when it was first used; call again to see later ones.
 
     Args:
         as_of: as the topic was at these offsets ({0: 120, 1: 97}: partitions that are not named are left out), or
@@ -107,7 +108,7 @@ def table(
         options: of the source.
 
     Raises:
-        ConfigError: there is no address, or *as_of* is nothing that can be used.
+        ConfigError: there is no address, or *as_of* cannot be used.
         RawError: the cluster does not answer.
     """
     taken = _STRATEGIES if as_of is None else (*_STRATEGIES, *_ENDINGS)
@@ -124,8 +125,8 @@ def table(
 
 
 def latest_query(source: str, *, has_errors: bool = False) -> str:
-    """The last record of each key. In a partition that is the one with the highest offset; of a key that is in several
-    partitions, since their number was changed, the youngest of these."""
+    """The last record of each key. Within a partition that is the one with the highest offset; if a key is in several
+    partitions, because their number was changed, it is the most recent of these."""
     kept = "record.value IS NOT NULL OR record._error IS NOT NULL" if has_errors else "record.value IS NOT NULL"
     by_partition = (
         f"SELECT key, max_by(struct(*), offset) AS record FROM {source} WHERE key IS NOT NULL GROUP BY key, partition"
@@ -164,7 +165,7 @@ def _wanted(client: RawClient, pattern: str | None) -> list[str]:
 
 
 def _compacted(client: RawClient, topics: Sequence[str]) -> set[str]:
-    """Those of the topics that are; none if nobody may know."""
+    """Those of the topics that are compacted; none if we are not allowed to know."""
     if not topics:
         return set()
     try:
@@ -176,7 +177,9 @@ def _compacted(client: RawClient, topics: Sequence[str]) -> set[str]:
 
 
 def _names(topics: Sequence[str], prefix: str) -> dict[str, str]:
-    """A view's name for each topic. Spark does not tell upper from lower case: of such twins the first one has it."""
+    """A view's name for each topic. Spark does not distinguish upper and lower case: of such twins, the first gets the
+    name.
+    """
     found: dict[str, str] = {}
     taken: dict[str, str] = {}
     for topic in topics:
@@ -239,7 +242,7 @@ def _text(value: str) -> str:
 
 
 def _type(kind: DataType) -> str:
-    """A type with every name in it quoted, which Spark's own text of it has not."""
+    """A type with every name in it quoted, as Spark's own text of it does not have them."""
     if isinstance(kind, StructType):
         return f"STRUCT<{', '.join(f'{quoted(field.name)}: {_type(field.dataType)}' for field in kind.fields)}>"
     if isinstance(kind, ArrayType):

@@ -1,7 +1,7 @@
 """Compile the kernels before anybody waits for them.
 
-On a machine where they never ran that takes some five seconds. The driver calls this before it starts tasks, so that
-one process compiles and the others find the result; it does not need them itself.
+On a machine where they have never run, that takes about five seconds. The driver calls this before it starts tasks, so
+that one process compiles and the others find the result; it does not need them itself.
 """
 
 from . import kernel_cache

@@ -1,10 +1,11 @@
-"""What Spark's worker processes are told before they work for us. It is for tasks with few rows, which come often.
+"""Settings for Spark's worker processes before they work for us, for the sake of small tasks, which come often.
 
-The JVM sends a task in several small pieces, and waits for a confirmation of the first before it sends the next; Linux
-holds confirmations back for 40 ms. And after each task a worker looks for garbage among all that it ever imported,
-which takes as long. Both are more than a small task takes.
+The JVM sends a task in several small pieces, and waits for the TCP acknowledgement of the first before it sends the
+next; Linux delays acknowledgements by 40 ms. And after each task, a worker runs the garbage collector over everything
+that it ever imported, which takes as long. Both are more than a small task takes.
 
-There is one moment early enough: when a task's reader is unpickled, the task is there and its input is not read yet.
+There is one moment that is early enough: when a task's reader is unpickled, the task is there and its input has not
+been read yet.
 """
 
 import gc
@@ -23,7 +24,7 @@ _DESCRIPTORS: Final = Path("/proc/self/fd")
 
 
 class Arrival:
-    """A part of what is sent to tasks, for what happens when it arrives."""
+    """A part of what is sent to tasks, for the sake of what happens when it arrives."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return arrive, ()
@@ -38,15 +39,15 @@ def arrive() -> Arrival:
 
 
 def confirm_at_once() -> int:
-    """Have the kernel confirm what comes next on each TCP connection of this process; to how many that applies.
+    """Have the kernel acknowledge at once on each TCP connection of this process; returns how many that applies to.
 
-    Linux goes back to waiting by itself after a while, so this is said again for each task.
+    Linux returns to delaying by itself after a while, so this is repeated for each task.
     """
     if sys.platform != "linux":
         return 0
     told: set[str] = set()
     for descriptor in _DESCRIPTORS.iterdir():
-        with suppress(OSError):  # the one that lists the others is closed by now
+        with suppress(OSError):  # the descriptor that lists the others is closed by now
             name = str(descriptor.readlink())
             if name.startswith("socket:") and name not in told and _confirms(int(descriptor.name)):
                 told.add(name)
@@ -63,7 +64,7 @@ def _confirms(descriptor: int) -> bool:
 
 @cache
 def _keep_modules() -> None:
-    """Once, with everything imported: none of that will ever be garbage, so nobody has to look at it again."""
+    """Once everything is imported: none of it will ever be garbage, so the collector need not look at it again."""
     from .kernel_library import library
 
     for name in ("decode", "road"):

@@ -1,1 +1,1 @@
-"""A job as people write them, on topics: what ``cordwood demo`` runs."""
+"""A job as people would write it, on topics: ``cordwood demo`` runs it."""

@@ -1,4 +1,4 @@
-"""What the example job is to do: a value that says all of it, without Spark."""
+"""What the example job should do: a value that says it all, without Spark."""
 
 import json
 from dataclasses import asdict, dataclass

@@ -1,11 +1,11 @@
 """The job: orders joined with customers, into a Parquet table and a topic.
 
-Orders come in as JSON. Each is joined with what the compacted topic of customers says of its customer last. All of them
-go to a Parquet table, and the revenue of each city, by windows of ten minutes, to a topic. A window is written once,
-when the watermark has passed its end: the last ones stay open for orders that are late.
+Orders arrive as JSON. Each is joined with the latest record of its customer in a compacted topic. All of them go to a
+Parquet table, and the revenue of each city, by windows of ten minutes, to a topic. A window is written once, when the
+watermark has passed its end: the last windows stay open for late orders.
 
-``python -m cordwood.spark.example.main`` is a process of its own, which reads what to do from its argument and writes
-its progress into a journal.
+``python -m cordwood.spark.example.main`` is a process of its own, which gets its job as an argument and writes its
+progress into a journal.
 """
 
 import json
@@ -30,9 +30,9 @@ CUSTOMER: Final = "name STRING, city STRING"
 
 
 def run(job: Job, spark: SparkSession) -> None:
-    """Bring table and topic up to date; return when they are."""
+    """Bring table and topic up to date, then return."""
     known = f.broadcast(customers(job, spark))
-    # Two streams in one group would move its offsets back and forth, so it follows one of them.
+    # Two streams in one group would move its offsets back and forth, so the group follows one of them.
     queries = [
         start_table(job, parsed_orders(job, spark).join(known, "customer")),
         start_revenue(job, parsed_orders(job, spark, group=job.group).join(known, "customer")),
@@ -108,7 +108,7 @@ def make_session(directory: str) -> SparkSession:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": Path(directory).as_uri(),
-        # A job of half a minute is over before the better compiler has paid.
+        # A job of half a minute is over before the better compiler pays off.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     builder = SparkSession.builder.master("local[2]").appName("cordwood demo")
@@ -125,7 +125,7 @@ def main() -> None:
     spark.streams.addListener(Recorder(log, Path(job.directory)))
     log.write(Entry(journal.SESSION, now_ms(), state=journal.RUNNING))
     run(job, spark)
-    spark.stop()  # which waits for the listener, too
+    spark.stop()  # which also waits for the listener
     log.write(Entry(journal.SESSION, now_ms(), state=journal.COMPLETED))
 
 

@@ -2,7 +2,7 @@
 
 ``project`` is the directory, ``example`` what `cordwood pipeline init` writes into it, ``worker`` the process that runs
 Spark, ``engine`` what that process does, ``news`` how it knows that there is something to do, ``journal`` what it
-writes down for everybody else to see (``recorder`` takes it from Spark), ``status`` and ``plot`` what is made of it.
+writes down for everybody else to see (``recorder`` gets that from Spark), ``status`` and ``plot`` how that is shown.
 
-Nothing here imports Spark but ``engine`` and ``recorder``.
+Only ``engine`` and ``recorder`` import Spark.
 """

@@ -1,7 +1,7 @@
-"""What the process of a pipeline does: keeps a Spark session, runs the pipeline in it, writes the journal.
+"""What a pipeline's process does: it keeps a Spark session, runs the pipeline in it, and writes the journal.
 
-The session is one of Spark Connect, with its server in the same process, since Spark's pipelines have no other way in.
-The server listens on a free port of this machine, and wants a token.
+The session is one of Spark Connect, with its server in the same process, since that is the only way to run Spark's
+pipelines. The server listens on a free port of this machine, and requires a token.
 """
 
 import json
@@ -50,7 +50,7 @@ class Engine:
         self.finishing = threading.Event()
 
     def work(self) -> int:
-        """Run once, or until somebody asks to finish; the process's status."""
+        """Run once, or until somebody asks to finish; returns the process's status."""
         self._say(journal.SESSION, journal.STARTING)
         self._start()
         self._say(journal.SESSION, journal.RUNNING)
@@ -63,14 +63,14 @@ class Engine:
         return 0 if succeeded or self._order.watch else 1
 
     def abort(self) -> None:
-        """End at once, from any thread. What a micro-batch has not finished is done again by the next run."""
+        """End at once, from any thread. A micro-batch that has not finished is done again by the next run."""
         self._is_aborted = True
         self._say(journal.RUN, journal.STOPPED)
         self._say(journal.SESSION, journal.STOPPED)
         self.close()
 
     def close(self) -> None:
-        """End Spark, and return when it is gone: only one may have the catalog open."""
+        """End Spark, and return when it is gone: only one process may have the catalog open."""
         gateway: Any = getattr(self._context, "_gateway", None)
         if gateway is not None and gateway.proc is not None:
             gateway.proc.terminate()
@@ -99,7 +99,7 @@ class Engine:
         SparkSession(self._context)
         jvm: Any = self._context._jvm
         port = getattr(getattr(jvm, _SERVICE), "MODULE$").localPort()
-        # From here on, whatever asks for a session gets one of the server.
+        # From here on, any request for a session gets one of the server.
         os.environ["SPARK_LOCAL_REMOTE"] = os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
         from pyspark.sql.connect.session import SparkSession as RemoteSession
 
@@ -108,7 +108,7 @@ class Engine:
         self._session = remote
 
     def _configure(self, configuration: Mapping[str, str]) -> dict[str, str]:
-        """Set what can be set while a session runs; the rest counted when it started."""
+        """Set what can be set while a session runs; the rest took effect when it started."""
         assert self._session is not None
         wanted = dict(configuration)
         if self._order.bootstrap is not None:
@@ -136,10 +136,10 @@ class Engine:
         try:
             for message in self._messages():
                 self._take(message)
-        except Exception as error:  # whatever is in the pipeline's own files, and whatever Spark finds in them
+        except Exception as error:  # anything in the pipeline's own files, or that Spark finds in them
             print(f"the run failed: {error}", flush=True)
-            if not self._is_aborted:  # else Spark was taken away from it, which is no failure
-                # A flow's own words are better than what Spark says of the whole.
+            if not self._is_aborted:  # otherwise Spark was taken away from it, which is not a failure
+                # A flow's own error is better than what Spark says about the whole.
                 text = self._failures[0] if self._failures else _reason_of(error)
                 self._say(journal.RUN, journal.FAILED, text=text)
             return False
@@ -147,7 +147,7 @@ class Engine:
         return True
 
     def _messages(self) -> Iterator[str]:
-        """Run the pipeline, and hear what happens."""
+        """Run the pipeline, and yield what it reports."""
         from pyspark.pipelines import cli
         from pyspark.pipelines.spark_connect_graph_element_registry import SparkConnectGraphElementRegistry
         from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph, start_run
@@ -199,14 +199,14 @@ def session_settings(project: Project, order: Order) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # A few tasks for each core do for one machine; Spark's two hundred are for many.
+        # A few tasks for each core suffice on one machine; Spark's default of two hundred is for many.
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
-        # Tables outlive the process only in this catalog. It is a directory beside them.
+        # Only in this catalog do tables outlive the process. It is a directory beside them.
         "spark.sql.catalogImplementation": "hive",
         "spark.sql.warehouse.dir": project.tables.as_uri(),
         "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={project.metastore};create=true",
         "spark.driver.extraJavaOptions": f'"-Dderby.system.home={project.hidden}"',
-        # Sources wait for their brokers by themselves. What fails in spite of that, fails again.
+        # Sources wait for their brokers themselves. What fails in spite of that would fail again.
         "spark.sql.pipelines.maxFlowRetryAttempts": "0",
     }
 
@@ -216,7 +216,7 @@ def _reason_of(error: Exception) -> str:
 
 
 def _hold_leash(engine: Engine) -> None:
-    """Do what the standard input says; its end means to end."""
+    """Do what standard input says; its end means that the process should end."""
     for line in sys.stdin.buffer:
         if line == FINISH:
             engine.finishing.set()

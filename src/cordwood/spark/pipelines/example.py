@@ -107,10 +107,10 @@ TOPICS: Final = ("orders", "large-orders")
 
 
 def write_example(directory: str, *, bootstrap: str) -> list[Path]:
-    """Write the example into a directory, which may exist; the files.
+    """Write the example into a directory, which may exist; returns the files.
 
     Raises:
-        ConfigError: there is a pipeline already, or a file of ours would replace another.
+        ConfigError: there is a pipeline already, or one of the example's files would replace another.
     """
     root = Path(directory).absolute()
     if any((root / name).exists() for name in SPEC_NAMES):
@@ -129,7 +129,7 @@ def write_example(directory: str, *, bootstrap: str) -> list[Path]:
 
 
 def _files(root: Path, bootstrap: str) -> Mapping[str, str]:
-    # The names of topics and groups may have fewer letters than those of directories.
+    # The names of topics and groups allow fewer characters than those of directories.
     name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in root.name).strip("-")
     return {
         SPEC_NAMES[0]: SPEC.format(name=name or "pipeline", storage=(root / "state").as_uri(), bootstrap=bootstrap),

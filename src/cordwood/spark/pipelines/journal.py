@@ -1,7 +1,7 @@
-"""What a pipeline's process writes down while it runs: a line of JSON for each thing that happened.
+"""What a pipeline's process writes down while it runs: a line of JSON for each event.
 
-Whoever shows a pipeline reads it: the command that started the process, and ``status`` at any time. It is cut when a
-process starts, so that it never grows beyond a bound for long.
+Everything that shows a pipeline reads it: the command that started the process, and ``status`` at any time. It is
+shortened when a process starts, so that it never exceeds its bound for long.
 """
 
 import json
@@ -14,7 +14,7 @@ BYTES_MAX: Final = 4 * 1024 * 1024
 """About ten thousand micro-batches."""
 
 Offsets = dict[str, dict[str, int]]
-"""By topic and partition, as Spark has them in its JSON."""
+"""By topic and partition, as in Spark's JSON."""
 
 SESSION, RUN, FLOW, BATCH, IDLE = "session", "run", "flow", "batch", "idle"
 
@@ -23,14 +23,14 @@ STARTING, RUNNING, COMPLETED, FAILED, STOPPED = "starting", "running", "complete
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something that happened. Which fields count depends on the kind."""
+    """An event. Which fields are used depends on the kind."""
 
     kind: str
     time_ms: int
     state: str = ""
-    """session, run, flow: what it is in now."""
+    """session, run, flow: its new state."""
     flow: str = ""
-    """flow, batch: whose it is."""
+    """flow, batch: the flow it belongs to."""
     text: str = ""
     """run, flow: what went wrong."""
     batch: int = 0
@@ -39,9 +39,9 @@ class Entry:
     took_ms: int = 0
     begin: Offsets = field(default_factory=dict)
     end: Offsets = field(default_factory=dict)
-    """batch: up to where topics are read. Sources that are no topics are left out."""
+    """batch: up to where topics were read. Sources that are not topics are left out."""
     latest: Offsets = field(default_factory=dict)
-    """batch: up to where topics were known to be there."""
+    """batch: the known ends of the topics."""
 
     @property
     def lag(self) -> int:
@@ -49,7 +49,7 @@ class Entry:
 
 
 def distance(begin: Offsets, end: Offsets) -> int:
-    """How many offsets lie between.
+    """How many offsets lie between *begin* and *end*.
 
     >>> distance({"orders": {"0": 5}}, {"orders": {"0": 7, "1": 3}})
     5
@@ -80,7 +80,7 @@ class Journal:
 
 
 def _shorten(path: Path) -> None:
-    """Keep the younger half of a journal that is too long."""
+    """Keep the newer half of a journal that is too long."""
     if not path.exists() or path.stat().st_size <= BYTES_MAX:
         return
     kept = path.read_bytes()[-BYTES_MAX // 2 :].partition(b"\n")[2]
@@ -97,7 +97,7 @@ class Tail:
         self._position = path.stat().st_size if from_end and path.exists() else 0
 
     def new(self) -> Iterator[Entry]:
-        """The entries that were not read yet; a line that is half written is read next time."""
+        """The entries that have not been read yet; a line that is only half written is read next time."""
         if not self._path.exists():
             return
         with self._path.open("rb") as file:
@@ -115,7 +115,7 @@ def read(path: Path) -> list[Entry]:
 
 
 def _entry(line: bytes) -> Entry | None:
-    """None for a line that is none of ours: another version may have written it."""
+    """None for a line that is not ours: another version may have written it."""
     try:
         return Entry(**json.loads(line))
     except (ValueError, TypeError):

@@ -1,8 +1,8 @@
-"""Is there anything that a run of a pipeline would do? ``watch`` asks that between two runs.
+"""Is there anything for another run of a pipeline to do? ``watch`` asks that between two runs.
 
-Streams report how far they have read their topics, and the cluster says where these end now. What nobody reports: a new
-topic that a pattern matches, a topic that is read as a batch, a source that is no topic. And a cluster may not answer.
-So a pipeline is run now and then in any case, which also says what is wrong with the cluster.
+Streams report how far they have read their topics, and the cluster says where these end now. But nothing reports a new
+topic that matches a pattern, a topic that is read as a batch, or a source that is not a topic. And a cluster may not
+answer. So a pipeline is run now and then in any case, which also shows what is wrong with the cluster.
 """
 
 import time
@@ -16,18 +16,18 @@ from .journal import Offsets, distance
 from .status import latest_offsets
 
 RESTLESS_S: Final = 10.0
-"""How often to run a pipeline of which nobody can say whether it has news."""
+"""How often to run a pipeline if it cannot be known whether there is anything new."""
 IDLE_RATIO: Final = 10
-"""Where all that is known of is done, a run that is likely to be for nothing is worth a tenth of the time."""
+"""If everything that is known of is done, a run that is probably in vain may take a tenth of the time."""
 
 
 class News:
-    """What is known of the last run, and whom to ask what has come since."""
+    """What is known of the last run, and how to find out what has arrived since."""
 
     def __init__(self, settings: RawSettings | None, clock: Callable[[], float] = time.monotonic) -> None:
         """
         Args:
-            settings: of the cluster; None if nobody knows where it is.
+            settings: of the cluster; None if its address is not known.
         """
         self._settings = settings
         self._clock = clock
@@ -42,7 +42,7 @@ class News:
     def has_come(self, ends: Collection[Offsets], *, has_others: bool) -> bool:
         """
         Args:
-            ends: up to where each stream has read its topics.
+            ends: up to which offsets each stream has read its topics.
             has_others: is there a source that is neither a topic nor a table of the pipeline?
         """
         idle_s = self._clock() - self._ended_s

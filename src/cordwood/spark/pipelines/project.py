@@ -5,10 +5,10 @@
     DIR/spark-pipeline.yml    the specification, in Spark's form
     DIR/transformations/      SQL and Python files, if the specification says so
     DIR/tables/               the tables, as Parquet
-    DIR/state/                how far each stream is, if the specification says so
+    DIR/state/                the streams' checkpoints, if the specification says so
     DIR/.cordwood/            journal, log, lock, and the catalog of the tables
 
-One process runs a pipeline at a time: whoever does, holds the lock.
+Only one process at a time runs a pipeline: the one that holds the lock.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ SPEC_NAMES: Final = ("spark-pipeline.yml", "spark-pipeline.yaml")
 BOOTSTRAP_KEY: Final = "spark.cordwood.bootstrap"
 GROUP_KEY: Final = "spark.cordwood.group"
 KAFKA_PREFIX: Final = "spark.cordwood.kafka."
-"""Before the names of Kafka's settings, for a cluster that wants TLS or a password."""
+"""Goes before the names of Kafka's settings, for a cluster that requires TLS or a password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Project:
     def open(cls, directory: str) -> "Project":
         """
         Raises:
-            ConfigError: it is no pipeline's directory, or the specification cannot be read.
+            ConfigError: it is not a pipeline's directory, or the specification cannot be read.
         """
         root = Path(directory).absolute()
         found = [root / name for name in SPEC_NAMES if (root / name).is_file()]
@@ -61,14 +61,14 @@ class Project:
 
     @property
     def group(self) -> str | None:
-        """The group that shows how far the streams are; None if the specification does not say."""
+        """The group that shows the streams' progress; None if the specification names none."""
         return self.configuration.get(GROUP_KEY)
 
     def settings(self, bootstrap: str | None, *, client_id: str, timeout_ms: int) -> RawSettings | None:
         """How to reach the cluster; None if neither *bootstrap* nor the specification says where it is.
 
         Raises:
-            ConfigError: what the specification says of it cannot be used.
+            ConfigError: what the specification says about it cannot be used.
         """
         address = bootstrap or self.bootstrap
         if address is None:
@@ -115,7 +115,7 @@ class Project:
         return self.hidden / "catalog"
 
     def fingerprint(self) -> tuple[tuple[str, int, int], ...]:
-        """Something that is different after somebody edited a file of the pipeline."""
+        """A value that changes when a file of the pipeline is edited."""
         skipped = (self.tables, self.hidden, self.root / "state")
         files = [
             path
@@ -126,7 +126,7 @@ class Project:
 
     @contextmanager
     def locked(self) -> Iterator[int]:
-        """Hold the lock; its descriptor, so that another process can hold it too.
+        """Hold the lock; yields its descriptor, so that another process can hold it too.
 
         Raises:
             ConfigError: the pipeline is running already.

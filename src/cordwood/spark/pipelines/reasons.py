@@ -19,8 +19,8 @@ _STATE = re.compile(r"\s*SQLSTATE: \w+")
 
 
 def reason(text: str) -> str:
-    """What went wrong, as short as it can be said: our own sentence if there is one, else a Python error's, else
-    the beginning of Spark's.
+    """What went wrong, as briefly as possible: our own sentence if there is one, else a Python error's, else the
+    beginning of Spark's.
 
     >>> reason("[STREAM_FAILED] Query ended: Trace\\n  File x\\ncordwood.errors.ConfigError: there is no topic a\\n")
     'there is no topic a'
@@ -36,7 +36,7 @@ def reason(text: str) -> str:
 
 
 def flow_failure(message: str) -> tuple[str, str] | None:
-    """The flow, and what is wrong with it, if that is what a pipeline's message is about.
+    """The flow, and what is wrong with it, if a pipeline's message is about that.
 
     >>> flow_failure("Failed to resolve flow: 'spark_catalog.default.a'.\\nError: [X] There is no table b. It is gone.")
     ('spark_catalog.default.a', '[X] There is no table b. It is gone.')

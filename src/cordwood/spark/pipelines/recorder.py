@@ -22,7 +22,7 @@ _DEFAULT_PREFIX: Final = "spark_catalog.default."
 
 
 class Recorder(StreamingQueryListener):
-    """Writes the progress of all streams into the journal, and keeps how far they are."""
+    """Writes the progress of all streams into the journal, and remembers how far they are."""
 
     def __init__(self, log: Journal, tables: Path) -> None:
         self._journal = log
@@ -68,7 +68,7 @@ class Recorder(StreamingQueryListener):
 
 
 def short_name(flow: str) -> str:
-    """A flow as people call it.
+    """The usual name of a flow.
 
     >>> short_name("spark_catalog.default.orders"), short_name("spark_catalog.sales.orders")
     ('orders', 'spark_catalog.sales.orders')
@@ -77,7 +77,7 @@ def short_name(flow: str) -> str:
 
 
 def topic_offsets(text: str | None) -> Offsets:
-    """The offsets of topics in what a source says of itself; nothing if it has none.
+    """The offsets of topics in a source's report; nothing if it has none.
 
     >>> topic_offsets('{"orders": {"0": 7}}'), topic_offsets('{"logOffset": 3}'), topic_offsets("null")
     ({'orders': {'0': 7}}, {}, {})

@@ -1,4 +1,4 @@
-"""What a journal says of each flow: pure, but for ``lags``, which asks the cluster."""
+"""What a journal says about each flow: pure, except for ``lags``, which asks the cluster."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from . import journal
 from .journal import Entry, Offsets, distance
 
 RECENT = 10
-"""Rates are of so many micro-batches."""
+"""How many micro-batches rates are based on."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Flow:
 
     @property
     def rows_per_s(self) -> float | None:
-        """Of the last micro-batches that had rows, while they ran."""
+        """The rate over the last micro-batches that had rows, while they ran."""
         recent = [entry for entry in self.batches if entry.rows][-RECENT:]
         took_ms = sum(entry.took_ms for entry in recent)
         return sum(entry.rows for entry in recent) * 1000 / took_ms if took_ms else None
@@ -48,19 +48,19 @@ class Flow:
 
     @property
     def end(self) -> Offsets:
-        """Up to where it has read its topics."""
+        """Up to where the flow has read its topics."""
         return self.batches[-1].end if self.batches else {}
 
 
 @dataclass(slots=True)
 class Status:
-    """What there is to say of a pipeline."""
+    """What is known about a pipeline."""
 
     flows: dict[str, Flow] = field(default_factory=dict)
     session: str = ""
-    """What the process is doing, as it said last."""
+    """What the process is doing, according to its last report."""
     run: str = ""
-    """What the last run is in."""
+    """The state of the last run."""
     text: str = ""
     """Why it failed."""
     run_ms: int = 0

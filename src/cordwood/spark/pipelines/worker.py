@@ -1,8 +1,8 @@
-"""The process that runs Spark for a pipeline, seen from the command that started it.
+"""The process that runs Spark for a pipeline, from the point of view of the command that started it.
 
-Spark prints a lot and stops slowly, so it has a process of its own, in a session of its own where Ctrl-C does not reach
-it. Its standard input is the leash: a line asks it to end after the run that is under way, the end of the input to end
-at once. So it never outlives the command.
+Spark prints a lot and stops slowly, so it has a process of its own, in a session of its own that Ctrl-C does not reach.
+Its standard input is the leash: a line asks it to end after the current run, the end of the input asks it to end at
+once. So it never outlives the command.
 """
 
 import json
@@ -21,21 +21,21 @@ PATIENCE_S: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the process is to do."""
+    """What the process should do."""
 
     directory: str
     watch: bool = False
     bootstrap: str | None = None
-    """Instead of the specification's."""
+    """Overrides the specification's."""
     refresh: bool = False
-    """Forget what the streams have done, and do all of it again."""
+    """Forget the streams' progress, and do everything again."""
     master: str = "local[*]"
     interval_ms: int = 1000
     """watch: how long to wait before looking for news."""
 
 
 class Worker:
-    """A process at work."""
+    """A running process."""
 
     def __init__(self, project: Project, order: Order, *, lock: int) -> None:
         command = [sys.executable, "-m", "cordwood.spark.pipelines.engine", json.dumps(asdict(order))]
@@ -51,7 +51,7 @@ class Worker:
             )
 
     def wait(self, timeout_s: float) -> int | None:
-        """The status that it ended with; None if it is still at work after this time."""
+        """The status that it ended with; None if it is still running after this time."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:

@@ -1,7 +1,7 @@
-"""Avro's plain values as those of a column: numbers made wider, and what a logical type says that they mean.
+"""Avro's plain values as values of a column: numbers are widened, and logical types are interpreted.
 
-It is the reader's type that says what a value is. How many digits or which unit it was written in, the writer's says,
-if it has a logical type of that sort too. Times of the day are numbers in Spark, and an id is what it is written as.
+The reader's type says what a value is. How many digits or which unit it was written in is said by the writer's type, if
+it has a logical type of that sort too. Times of day are numbers in Spark, and an id stays what it is written as.
 """
 
 from collections.abc import Callable, Mapping

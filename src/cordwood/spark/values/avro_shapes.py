@@ -1,8 +1,8 @@
-"""What fastavro gives, by the schema of the writer, as the columns have it, by the schema of the reader. Avro's rules:
-fields go by their names, and those that were not written have their defaults; a member of a union goes to the member of
-the same type, and only if there is none to one that takes its values too; numbers become wider ones.
+"""What fastavro returns, by the schema of the writer, converted to what the columns have, by the schema of the reader.
+Avro's rules: fields are matched by name, and those that were not written have their defaults; a member of a union
+becomes the member of the same type, and only if there is none, one that accepts its values too; numbers are widened.
 
-What to do is found out once for two schemas. Most records of one schema need nothing.
+What to do is determined once for each pair of schemas. Most records of one schema need nothing.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _WIDER: Final = {
     "bytes": ("string",),
 }
 _SAME, _RENAMED, _PROMOTED, _LAST = range(4)
-"""How well a type takes the values of another one, best first."""
+"""How well a type accepts the values of another one, best first."""
 _JSON: Final[Mapping[str, tuple[type, ...]]] = {
     "boolean": (bool,),
     "int": (int,),
@@ -39,13 +39,13 @@ _JSON: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 def shaper(writer: object, written: Named, marks: frozenset[str], reader: object, named: Named) -> Shape:
-    """What to do with each value; *marks* are the names of the writer's types whose values come as ``Member``. It
-    raises ``BadValue`` for one that the reader's schema has no place for."""
+    """What to do with each value; *marks* are the names of the writer's types whose values come as ``Member``. The
+    result raises ``BadValue`` for a value that the reader's schema has no place for."""
     return _Schemas(written, marks, named).shape(writer, reader) or same
 
 
 class _Schemas(NamedTuple):
-    """The names of both. A shape that is None is for values that are right as they are."""
+    """The named types of both schemas. A shape that is None is for values that are right as they are."""
 
     written: Named
     marks: frozenset[str]
@@ -77,7 +77,7 @@ class _Schemas(NamedTuple):
         return shape_union
 
     def _of_type(self, writer: _Type, reader: object) -> Shape | None:
-        """For a type that is no union."""
+        """For a type that is not a union."""
         if isinstance(reader, list):
             return self._into_union(writer, reader)
         wanted = _resolved(reader, self.named)
@@ -101,7 +101,7 @@ class _Schemas(NamedTuple):
             return None
         number = number_of(found)
         if number is not None:
-            return self._of_type(writer, number)  # Spark does not look at logical types here
+            return self._of_type(writer, number)  # Spark ignores logical types here
         ranks = [_rank(writer, _resolved(member, self.named)) for member in found]
         ranked = [(rank, at) for at, rank in enumerate(ranks) if rank is not None]
         if not ranked:
@@ -136,7 +136,7 @@ class _Schemas(NamedTuple):
         return shape_record
 
     def _default(self, schema: object, value: object) -> object:
-        """What is written in a schema as a default, as a value of it."""
+        """A default written in a schema, as a value of that schema."""
         if isinstance(schema, list):
             return self._default_member(schema, value)
         found = _resolved(schema, self.named)
@@ -173,17 +173,17 @@ class _Schemas(NamedTuple):
 
 
 def _resolved(schema: object, named: Named) -> _Type:
-    """A type that is no union, wherever it is defined."""
+    """A type that is not a union, wherever it is defined."""
     found = named.get(schema, {"type": schema}) if isinstance(schema, str) else schema
     assert isinstance(found, Mapping), found
     return found
 
 
 def _rank(writer: _Type, reader: _Type) -> int | None:
-    """How well the reader's type takes the writer's values; None: not at all."""
+    """How well the reader's type accepts the writer's values; None: not at all."""
     kind, wanted = (("record" if found["type"] == "error" else str(found["type"])) for found in (writer, reader))
     if kind != wanted:
-        # A float is the last one that a number becomes, as in Avro for Java: it may not have enough digits.
+        # A number becomes a float only as a last resort, as in Avro for Java: it may not have enough digits.
         return (_LAST if wanted == "float" else _PROMOTED) if wanted in _WIDER.get(kind, ()) else None
     if kind not in NAMED_KINDS or writer["name"] == reader["name"]:
         return _SAME if writer.get("size") == reader.get("size") else None
@@ -212,7 +212,7 @@ def _refused(reason: str) -> Shape:
 
 
 def _unwrapped(shape: Shape) -> Shape:
-    """Of a type that is a member elsewhere."""
+    """For a type that is a member of a union elsewhere."""
     return lambda value: shape(value.value if isinstance(value, Member) else value)
 
 

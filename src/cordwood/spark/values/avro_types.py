@@ -1,5 +1,5 @@
-"""Avro's types as Arrow's, by the rules of Spark's own Avro reader: a union of several types is a struct of members, of
-which one is there; but that of int and long is a long, and that of float and double a double."""
+"""Avro's types as Arrow's, by the rules of Spark's own Avro reader: a union of several types is a struct of members,
+one of which is set; but a union of int and long is a long, and one of float and double a double."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -51,7 +51,7 @@ def arrow_type(schema: object, named: Named, path: tuple[str, ...] = ()) -> pa.D
 
 
 def members(schema: list[object]) -> list[object]:
-    """A union's types but null."""
+    """A union's types except null."""
     return [member for member in schema if not is_null(member)]
 
 
@@ -60,7 +60,7 @@ def is_null(schema: object) -> bool:
 
 
 def number_of(found: list[object]) -> str | None:
-    """The number that these members of a union are together, if Spark takes them for one."""
+    """The number type that these members of a union amount to, if Spark takes them for one."""
     if len(found) != 2:
         return None
     kinds = {str(member["type"] if isinstance(member, Mapping) else member) for member in found}

@@ -1,9 +1,9 @@
-"""Which member of a union a value is. Avro's bytes say it; fastavro gives the value alone, and of two records with the
-same fields, or of an int and a long, nobody could tell which one it was.
+"""Which member of a union a value is. Avro's bytes say so, but fastavro returns only the value; and from two records
+with the same fields, or an int and a long, nobody could tell which one it was.
 
-So fastavro is given a schema in which every member of a union has a logical type of ours, and nothing has another one:
-it has us make the values of logical types, and tells their schema. What the logical types of the schema itself mean is
-looked at afterwards, by the schema that the columns follow.
+So fastavro is given a schema in which every member of a union has a logical type of ours, and nothing else has one: it
+calls us to make the values of logical types, and passes their schema. The schema's own logical types are applied
+afterwards, by the schema that the columns follow.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from fastavro.read import LOGICAL_READERS
 from .avro_types import Named, members
 
 AvroSchema = str | list[Any] | dict[Any, Any]
-"""As fastavro has it."""
+"""In fastavro's form."""
 
 _MARK: Final = "cordwood-member"
 _UNNAMED: Final = ("boolean", "int", "long", "float", "double", "bytes", "string", "array", "map")
@@ -30,15 +30,15 @@ class Member(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """A schema whose values come as ``Member`` wherever they are one of several."""
+    """A schema whose values are returned as ``Member`` wherever they are one of several."""
 
     schema: AvroSchema
     names: frozenset[str]
-    """The named types that are members somewhere: their values come so everywhere."""
+    """The named types that are members somewhere: their values are marked everywhere."""
 
 
 def marked(schema: AvroSchema, named: Named) -> Marked:
-    """A copy of a parsed schema, for fastavro to read by."""
+    """A copy of a parsed schema, for fastavro to read with."""
     schema, named = deepcopy((schema, named))
     seen: set[int] = set()
     parts = [part for whole in (schema, *named.values()) for part in _parts(whole, seen)]
@@ -58,7 +58,7 @@ def marked(schema: AvroSchema, named: Named) -> Marked:
 
 
 def _parts(schema: object, seen: set[int]) -> Iterator[dict[Any, Any] | list[Any]]:
-    """All that a schema is made of, itself first, each once."""
+    """All parts of a schema, itself first, each once."""
     if not isinstance(schema, dict | list) or id(schema) in seen:
         return
     seen.add(id(schema))
@@ -75,7 +75,7 @@ def _own_names(schema: dict[Any, Any] | list[Any]) -> list[object]:
 
 
 def name_of(schema: object, named: Named) -> str:
-    """What a member is called: its full name, or its kind."""
+    """A member's name: its full name, or its kind."""
     if isinstance(schema, str) and schema in named:
         schema = named[schema]
     if not isinstance(schema, Mapping):

@@ -1,7 +1,7 @@
-"""Avro values: bare, by one schema; or each with the number of its schema, which a registry knows.
+"""Avro values: either bare, all of one schema, or each with the id of its schema in a registry.
 
-The columns follow the schema given, or else the newest one of the registry when the query starts. Records that were
-written by other schemas are read into that one by Avro's rules. Needs fastavro (``pip install 'cordwood[avro]'``).
+The columns follow the given schema, or else the newest one in the registry when the query starts. Records that were
+written with other schemas are converted to it by Avro's rules. Needs fastavro (``pip install 'cordwood[avro]'``).
 """
 
 import io
@@ -40,11 +40,11 @@ _UNREADABLE = (
     TypeError,
     ValueError,
 )
-"""What fastavro raises for bytes that are not what the schema says."""
+"""What fastavro raises for bytes that do not match the schema."""
 
 
 class Parsed(NamedTuple):
-    """A schema that fastavro can use, and all that it names."""
+    """A schema that fastavro can use, and all the types that it names."""
 
     schema: AvroSchema
     named: Mapping[str, dict[Any, Any]]
@@ -53,8 +53,8 @@ class Parsed(NamedTuple):
 def settle(settings: ValueSettings, topic: str | None, wanted: pa.DataType | None) -> tuple[ValueSettings, pa.DataType]:
     """What the columns are, and the settings with the schema that they follow.
 
-    If *wanted* is settled already, and the registry's newest schema is another one by now, records are read as they
-    were written, and fields are found by their names.
+    If *wanted* is already settled, and the registry's newest schema has changed since, records are read as they were
+    written, and fields are found by their names.
     """
     given = _given_schema(settings)
     if given is not None:
@@ -117,7 +117,7 @@ def _of_registry(registry: Registry, schema: Schema) -> Parsed:
 
 
 def _learn(registry: Registry, schema: Schema, named: dict[str, dict[Any, Any]], seen: set[object]) -> None:
-    """Parse what a schema refers to, and what that refers to, before it."""
+    """Parse the schemas that a schema refers to, and those that they refer to, before it."""
     for reference in schema.references:
         if reference not in seen:
             seen.add(reference)
@@ -127,7 +127,7 @@ def _learn(registry: Registry, schema: Schema, named: dict[str, dict[Any, Any]],
 
 
 class Avro:
-    """Values of one schema, whatever schemas they were written by."""
+    """Values of one schema, whatever schemas they were written with."""
 
     def __init__(self, settings: ValueSettings, kind: pa.DataType) -> None:
         self.type = kind
@@ -160,7 +160,7 @@ class Avro:
 
 
 def _road(writer: Parsed, reader: Parsed) -> tuple[AvroSchema, Shape]:
-    """What fastavro is to read by, and what to do with the value then."""
+    """The schema that fastavro should read with, and what to do with the value then."""
     schema, marks = marked(*writer)
     return schema, shaper(*writer, marks, *reader)
 

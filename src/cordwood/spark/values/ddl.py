@@ -1,4 +1,4 @@
-"""Spark's types as text, to Arrow's types and back, without a JVM: a data source's processes on the driver have none.
+"""Converts Spark's types as text to Arrow's and back, without a JVM: a data source's processes on the driver have none.
 
 >>> parse("id BIGINT, tags array<string>")
 StructType(struct<id: int64, tags: list<element: string>>)
@@ -45,7 +45,7 @@ _DECIMAL_DIGITS: Final = 38
 
 
 def array_of(element: pa.DataType) -> pa.DataType:
-    """A list as Spark wants it in Arrow: the elements' name counts."""
+    """A list as Spark wants it in Arrow: the name of the elements matters."""
     return pa.list_(pa.field("element", element))
 
 
@@ -54,17 +54,17 @@ def map_of(key: pa.DataType, value: pa.DataType) -> pa.DataType:
 
 
 def parse(text: str, *, option: str = "the schema") -> pa.DataType:
-    """A type, or the fields of a struct. Every field may be null: a record that cannot be decoded is, whatever the
-    schema says.
+    """A type, or the fields of a struct. Every field may be null, whatever the schema says, because a record that
+    cannot be decoded is.
 
     Raises:
-        ConfigError: it is neither; the text says where it stops to make sense.
+        ConfigError: it is neither; the text says where it stops making sense.
     """
     return _nullable(parse_strict(text, option=option))
 
 
 def parse_strict(text: str, *, option: str = "the schema") -> pa.DataType:
-    """The same with fields that may not be null where the text says NOT NULL."""
+    """The same, with fields that may not be null where the text says NOT NULL."""
     return _Parser(text, option).whole()
 
 
@@ -95,7 +95,7 @@ def _quoted(name: str) -> str:
 
 
 class _Parser:
-    """One pass from left to right, with a look at the next token."""
+    """One pass from left to right, looking one token ahead."""
 
     def __init__(self, text: str, option: str) -> None:
         self._text = text
@@ -112,7 +112,7 @@ class _Parser:
         return found
 
     def _looks_like_field(self) -> bool:
-        """A name has something other than a type's arguments behind it."""
+        """A name is a field's if it is followed by anything but a type's arguments."""
         rest = self._text[self._at :].lstrip()
         return self._kind == "name" or (bool(rest) and rest[0] not in "<(,")
 

@@ -1,4 +1,4 @@
-"""The topic for dead letters, looked at before a query needs it: the first bad record may come after weeks."""
+"""The dead-letter topic is checked before a query needs it: the first bad record may come after weeks."""
 
 from dataclasses import replace
 from typing import Final
@@ -7,18 +7,18 @@ from cordwood.client.raw import RawClient, RawError, RawSettings, RequestRefused
 from cordwood.errors import ConfigError
 
 _MADE_WITHIN_MS: Final = 10_000
-"""A cluster that makes topics on demand has made it by then."""
+"""A cluster that creates topics on demand has done so by then."""
 _CLEANUP: Final = "cleanup.policy"
 _LIMIT: Final = "max.message.bytes"
 _LIMIT_MIN: Final = 4096
-"""The name of a topic and a reason, as long as they may be, and what else is left of a record that is too large."""
+"""The name of a topic and a reason, at their longest, and what else remains of a record that is too large."""
 
 
 def prepare(settings: RawSettings, topic: str) -> None:
-    """Have the topic made if it is not there.
+    """Have the topic created if it does not exist.
 
     Raises:
-        ConfigError: there is none, or it would not take, or not keep, every letter.
+        ConfigError: there is none, or it would not accept, or not keep, every letter.
     """
     with RawClient(settings) as client:
         try:
@@ -51,7 +51,7 @@ def _make(settings: RawSettings, topic: str) -> None:
 
 
 def _settings(client: RawClient, topic: str) -> dict[str, str]:
-    """Empty if nobody may know."""
+    """Empty if we are not allowed to know."""
     try:
         return client.topic_settings([topic], [_CLEANUP, _LIMIT]).get(topic, {})
     except RawError:

@@ -1,9 +1,9 @@
-"""Records that cannot be decoded go to a topic of their own, as they are: key, value, timestamp and headers. After
-their own headers come those that say where a record was, and what is wrong with it. One that is too large for the topic
-leaves its value behind, and its own headers, and says how large the value was: the query goes on, and the record is
-still where it was.
+"""Records that cannot be decoded go to a topic of their own, as they are: key, value, timestamp and headers. Their own
+headers are followed by those that say where a record was, and what is wrong with it. A record that is too large for the
+topic is sent without its value and its own headers, and says how large the value was: the query goes on, and the record
+is still where it was.
 
-They are stored before the task ends that read them, at least once: a task that Spark repeats stores them again.
+They are stored before the task that read them ends, at least once: a task that Spark repeats stores them again.
 """
 
 from types import TracebackType
@@ -26,13 +26,13 @@ REASON: Final = "cordwood.reason"
 VALUE_BYTES: Final = "cordwood.value.bytes"
 KEY_BYTES: Final = "cordwood.key.bytes"
 _BATCH_BYTES_MAX: Final = 1_048_588
-"""Kafka's default, for a topic whose settings we may not see."""
+"""Kafka's default, for a topic whose settings we are not allowed to see."""
 _ORIGIN_HEADERS: Final = 4
-"""So many say where a record was, and why."""
+"""How many headers say where a record was, and why it is here."""
 
 
 class DeadLetters:
-    """Where a task leaves such records. Without a topic there must be none."""
+    """Where a task leaves such records. Without a topic, there must be none."""
 
     def __init__(self, settings: RawSettings, topic: str | None) -> None:
         self._settings = settings
@@ -51,7 +51,7 @@ class DeadLetters:
         self._write(rows, times_ms)
 
     def _write(self, rows: Rows, times_ms: NDArray[np.int64]) -> None:
-        """All of them; those that are too large are found by halving."""
+        """Write all of them; those that are too large are found by halving."""
         assert self._outlet is not None
         assert self._topic is not None
         try:
@@ -81,7 +81,7 @@ class DeadLetters:
     ) -> None:
         if self._outlet is None:
             return
-        if kind is GeneratorExit:  # the query wants no more rows, which is no failure
+        if kind is GeneratorExit:  # the query wants no more rows, which is not a failure
             kind = error = trace = None
         self._outlet.__exit__(kind, error, trace)
 
@@ -91,7 +91,7 @@ def _slice(rows: Rows, start: int, end: int) -> Rows:
 
 
 def _stubs(row: Rows) -> tuple[Rows, Rows]:
-    """What is left of a row that is too large; and what is left if its key is too large as well."""
+    """What remains of a row that is too large; and what remains if its key is too large as well."""
     assert row.key is not None
     assert row.headers is not None
     headers = row.headers[0].as_py()[-_ORIGIN_HEADERS:]

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 ERROR_COLUMN: Final = "_error"
 _ORIGIN: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
-"""What a dead letter needs of its record."""
+"""What a dead letter needs from its record."""
 
 Sample = Callable[[int], Iterable[bytes]]
-"""The values at the beginning of the topics, at most so many; the same ones each time as long as they are there."""
+"""Returns the first values of the topics, at most so many; the same ones each time as long as they exist."""
 
 
 def make(
@@ -43,9 +43,9 @@ def make(
 
     Args:
         options: those of the source; names in any case.
-        value_type: what ``value`` is to be, where Spark knows it already.
+        value_type: what ``value`` should be, if Spark already knows it.
         topic: the topic, if there is just one: a registry is asked for its schema.
-        sample: where to take JSON's types from if no schema is given.
+        sample: where to infer JSON's types from if no schema is given.
 
     Raises:
         ConfigError: the options do not fit together, or a schema cannot be read.
@@ -86,7 +86,7 @@ def _json_type(settings: ValueSettings, sample: Sample | None) -> pa.DataType:
 
 
 class ValueDecoder:
-    """See the module's text. Made on the driver, used in tasks."""
+    """See the module's docstring. Made on the driver, used in tasks."""
 
     def __init__(self, settings: ValueSettings, value_type: pa.DataType) -> None:
         self.settings = settings
@@ -102,14 +102,16 @@ class ValueDecoder:
 
     @property
     def fields(self) -> list[tuple[str, str]]:
-        """The columns that are other than the source's, with their types as Spark writes them."""
+        """The columns that differ from the source's, with their types as Spark writes them."""
         found = [("key", "string")] if self.settings.key_format == "string" else []
         if self.settings.value_format != "raw":
             found.append(("value", ddl.render(self.value_type)))
         return [*found, (ERROR_COLUMN, "string")] if self.has_error_column else found
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """What ``rows`` gives if these columns are wanted; the reasons are last, where anything is decoded at all."""
+        """The schema of what ``rows`` yields if these columns are wanted; the reasons come last, if anything is decoded
+        at all.
+        """
         types = {"value": self.value_type, "key": pa.string() if self.settings.key_format == "string" else pa.binary()}
         fields = [pa.field(name, types.get(name, FIELDS[NAMES.index(name)].type)) for name in columns.names]
         if self.has_error_column and {"key", "value"} & set(columns.names):
@@ -123,7 +125,7 @@ class ValueDecoder:
         return Columns((*columns.names, *(name for name in _ORIGIN if name not in columns.names)))
 
     def prepare(self, columns: Columns, settings: RawSettings) -> None:
-        """On the driver, before the first task of a query that wants these columns: see that it can be done.
+        """Called on the driver, before the first task of a query that wants these columns: check that it can work.
 
         Raises:
             ConfigError: there is nowhere to leave bad records.
@@ -135,7 +137,7 @@ class ValueDecoder:
             prepare(settings, topic)
 
     def decode(self, data: pa.Array) -> tuple[pa.Array, pa.Array | None]:
-        """Bytes to values; with them the reasons of those that are null for one, or None if there are none."""
+        """Bytes to values; with the reasons of those that are null for one, or None if there are none."""
         if self._format is None:
             self._format = _format(self.settings, self.value_type)
         return self._format.decode(data)
@@ -143,15 +145,15 @@ class ValueDecoder:
     def rows(
         self, batches: Iterable[pa.RecordBatch], columns: Columns, settings: RawSettings
     ) -> Iterator[pa.RecordBatch]:
-        """Records with the *needed* columns as records with the wanted ones. Dead letters are stored at the end."""
-        from .dead_letters import DeadLetters  # with it come the kernels, which the driver does not need
+        """Records with the *needed* columns, as records with the wanted ones. Dead letters are stored at the end."""
+        from .dead_letters import DeadLetters  # this loads the kernels, which the driver does not need
 
         schema = self.schema(columns)
         with DeadLetters(settings, self.settings.dead_letter_topic) as letters:
             try:
                 for batch in batches:
                     yield self._typed(batch, schema, letters)
-            except OffsetOutOfRange:  # whoever reads may go on behind what is lost
+            except OffsetOutOfRange:  # the reader may continue behind what is lost
                 letters.flush()
                 raise
 

@@ -1,4 +1,4 @@
-"""What every format of values is to its decoder."""
+"""What every format of values provides to its decoder."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
@@ -11,14 +11,14 @@ _REASON_CHARACTERS_MAX: Final = 500
 
 
 class Decoded(NamedTuple):
-    """Values, and for each the reason why it is null although its record was not. No reasons: nothing went wrong."""
+    """Values, and for each the reason why it is null although its record was not. None if nothing went wrong."""
 
     values: pa.Array
     errors: pa.Array | None
 
 
 class Format(Protocol):
-    """Bytes to values of one type. Null stays null, and is no error."""
+    """Bytes to values of one type. Null stays null, and is not an error."""
 
     @property
     def type(self) -> pa.DataType: ...
@@ -27,14 +27,14 @@ class Format(Protocol):
 
 
 class BadValue(Exception):
-    """One record's bytes are not what they should be; the text says why, and names the field."""
+    """One record's bytes are not valid; the text says why, and names the field."""
 
 
 def one_by_one(data: pa.Array, decode: Callable[[bytes], object], kind: pa.DataType) -> Decoded:
-    """Values that Python makes, record by record. Whatever is wrong with one of them is the reason of that one alone.
+    """Values that Python makes, record by record. What is wrong with one of them does not affect the others.
 
     Raises:
-        CordwoodError: it is no record's fault, such as a registry that does not answer.
+        CordwoodError: it is not a record's fault, such as a registry that does not answer.
     """
     values: list[object] = []
     errors: list[str | None] = []
@@ -56,12 +56,12 @@ def _tried(decode: Callable[[bytes], object], record: bytes) -> tuple[object, st
         return None, _written(str(reason))
     except CordwoodError:
         raise
-    except Exception as error:  # of libraries' making, for bytes that nobody thought of: they must not stop the query
+    except Exception as error:  # raised by libraries, for bytes that nobody thought of: they must not stop the query
         return None, _written(f"cannot be decoded: {type(error).__name__}: {error}")
 
 
 def _fitting(values: list[object], errors: list[str | None], kind: pa.DataType) -> pa.Array:
-    """Those that fit into the column; the others are null, and get their reasons."""
+    """The values that fit into the column; the others become null, and get their reasons."""
     for number, value in enumerate(values):
         try:
             pa.array([value], kind)
@@ -72,6 +72,6 @@ def _fitting(values: list[object], errors: list[str | None], kind: pa.DataType) 
 
 
 def _written(reason: str) -> str:
-    """A reason that is not too long, and is UTF-8 whatever it quotes."""
+    """A reason that is not too long, and is valid UTF-8 whatever it quotes."""
     shown = reason if len(reason) <= _REASON_CHARACTERS_MAX else reason[:_REASON_CHARACTERS_MAX] + "…"
     return shown.encode(errors="replace").decode()

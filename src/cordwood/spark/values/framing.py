@@ -1,5 +1,5 @@
-"""The frame that serializers with a schema registry put around values: a zero, the schema's number in four bytes, then
-the value; for Protobuf, the way to the message within its file comes between them."""
+"""The frame that serializers with a schema registry put around values: a zero byte, the schema's id in four bytes, then
+the value; for Protobuf, the path to the message within its file comes in between."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +11,7 @@ HEADER_BYTES = 5
 
 
 def split(record: bytes) -> tuple[int, bytes]:
-    """The schema's number, and the rest.
+    """The schema's id, and the rest.
 
     Raises:
         BadValue: there is no frame.
@@ -26,7 +26,7 @@ def split(record: bytes) -> tuple[int, bytes]:
 
 
 def after_indexes(data: bytes) -> bytes:
-    """What is left after Protobuf's message indexes: their count, and each, as zigzag numbers."""
+    """What follows Protobuf's message indexes: their count, and each index, as zigzag numbers."""
     count, at = _zigzag(data, 0)
     for _ in range(count):
         _, at = _zigzag(data, at)
@@ -48,7 +48,7 @@ def _zigzag(data: bytes, at: int) -> tuple[int, int]:
 
 
 class Framed:
-    """A format whose values have such a frame that only has to be taken off."""
+    """A format whose values have such a frame, which only has to be removed."""
 
     def __init__(self, inner: Format, *, has_indexes: bool) -> None:
         self._inner = inner

@@ -1,10 +1,10 @@
 """A schema from a sample of JSON records: the same sample gives the same schema, whatever the order of its fields.
 
-Whole numbers are bigint, others double; where records disagree otherwise, the field is text, and every record's JSON
-there is taken as it is. A field that is null in all of the sample is text too. Records that are not JSON, or null, are
-left out. If more than half of the others are objects, the schema is that of the objects, and what is none is a bad
-record when it is read: a few strays must not take the columns from all others. What is nested deeper than any schema is
-text too.
+Whole numbers are bigint, others double; where records disagree in any other way, the field is text, and each record's
+JSON there is taken as it is. A field that is null in the whole sample is text too. Records that are not JSON, or null,
+are left out. If more than half of the others are objects, the schema is that of the objects, and anything else is a bad
+record when it is read: a few strays must not take the columns away from all others. What is nested deeper than any
+schema is text too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -44,7 +44,7 @@ def infer(records: Iterable[bytes]) -> pa.DataType:
 
 
 def _types(records: Iterable[bytes]) -> Iterator[pa.DataType]:
-    """Of what is JSON, and not null."""
+    """The types of those that are JSON, and not null."""
     for record in records:
         try:
             kind = _type(loads(record))
@@ -90,7 +90,7 @@ def _merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def _settled(kind: pa.DataType) -> pa.DataType:
-    """A struct without fields, or of fields whose names differ in their case alone, is not a type of Spark's."""
+    """Spark has no type for a struct without fields, or with fields whose names differ only in case."""
     if pa.types.is_struct(kind):
         names = {field.name.lower() for field in kind}
         if not names or len(names) < kind.num_fields:

@@ -1,6 +1,6 @@
 """One JSON record at a time: what its values are, and which field is not what the schema says.
 
-This is the truth about what is accepted; the fast road accepts less of it, and gives the same where it does.
+This defines what is accepted; the fast path accepts less of it, and gives the same result when it does.
 """
 
 import base64
@@ -21,27 +21,27 @@ from .formats import BadValue
 from .text_values import text_of
 
 Convert = Callable[[object, str], object]
-"""Something that JSON gave, and the way to it in the record, to what Arrow takes."""
+"""A parsed JSON value, and the path to it in the record, to what Arrow takes."""
 
 _INTEGERS: Final = {pa.int8(): 7, pa.int16(): 15, pa.int32(): 31, pa.int64(): 63}
 _SHOWN_CHARACTERS: Final = 60
 _SURROGATES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
-"""What a backslash begins in JSON; the group is half a character, without its other half."""
+"""What a backslash begins in JSON; the group matches half a surrogate pair without its other half."""
 _QUESTION_MARK: Final = r"\u003f"
-"""As long as what it replaces, so that places in a text stay what they are."""
+"""As long as what it replaces, so that positions in a text stay the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number as it is written: one that is not whole, since a float may be another one, or one of so many digits that
-    Python does not read it."""
+    """A number as it is written: one that is not whole, since a float may differ from it, or one with so many digits
+    that Python does not parse it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """In place of a field's value: the field is there more than once."""
+    """In place of a field's value: the field occurs more than once."""
 
 
 TWINS: Final = Twins()
@@ -79,17 +79,17 @@ def _whole_number(text: str) -> object:
 
 
 def _whole_characters(text: str) -> str:
-    """JSON without halves of characters, which no UTF-8 has: a question mark is there instead, as Spark has it."""
+    """JSON without lone surrogates, which UTF-8 cannot express: each is replaced by a question mark, as in Spark."""
     if "\\ud" not in text and "\\uD" not in text:
         return text
     return _SURROGATES.sub(lambda found: _QUESTION_MARK if found[1] else found[0], text)
 
 
 def dumps(value: object) -> str:
-    """Something that ``loads`` gave as JSON again."""
+    """What ``loads`` returned, as JSON again."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    except TypeError:  # there is something in it that is ours
+    except TypeError:  # it contains objects of our own
         return _dumps(value)
 
 
@@ -108,7 +108,7 @@ def _dumps(value: object) -> str:
 
 
 def _marked(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object's fields. Those that are there twice are no error as long as nobody wants them."""
+    """An object's fields. Fields that occur twice are not an error as long as they are not wanted."""
     made = dict(pairs)
     if len(made) < len(pairs):
         counts = Counter(name for name, _ in pairs)
@@ -117,8 +117,8 @@ def _marked(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def converter(kind: pa.DataType, zone: tzinfo = UTC) -> Convert:
-    """What makes values of a type of what JSON gave. A field that is not nullable must be there; a time that is written
-    without a zone is in *zone*."""
+    """A function that makes values of a type from parsed JSON. A field that is not nullable must be there; a time that
+    is written without a zone is in *zone*."""
     if pa.types.is_struct(kind):
         return partial(_struct, [(field.name, _of_field(field, zone)) for field in kind])
     if pa.types.is_map(kind):
@@ -203,11 +203,11 @@ def _number(value: object, path: str) -> object:
     try:
         return float(value)  # type: ignore[arg-type]
     except OverflowError:
-        return float(str(value))  # infinite, as of text
+        return float(str(value))  # infinite, as if it were written as text
 
 
 def _decimals(kind: pa.DataType) -> Convert:
-    """Python looks whether a number fits: Arrow does not survive some exponents."""
+    """Python checks whether a number fits: Arrow crashes on some exponents."""
     exact = Context(prec=kind.precision, traps=[InvalidOperation, Inexact])
     return partial(_decimal, Decimal(1).scaleb(-kind.scale), exact)
 
@@ -236,7 +236,7 @@ def _boolean(value: object, path: str) -> object:
 
 
 def _string(value: object, path: str) -> object:
-    """Text; of anything else its JSON, as Spark does, with numbers as they are written."""
+    """Text; anything else as its JSON, as in Spark, with numbers as they are written."""
     if value is None or isinstance(value, str):
         return value
     if value is TWINS:
@@ -263,13 +263,13 @@ def _date(value: object, path: str) -> object:
 
 
 def _timestamp(zone: tzinfo | None, value: object, path: str) -> object:
-    """Without a zone it is a time on the wall."""
+    """Without a zone, it is a local time."""
     if value is None:
         return None
     try:
         found = datetime.fromisoformat(value)  # type: ignore[arg-type]
         found = (found if found.tzinfo else found.replace(tzinfo=zone or UTC)).astimezone(UTC)
-    except (TypeError, ValueError, OverflowError):  # the last one: within the years 1 to 9999 only where it is written
+    except (TypeError, ValueError, OverflowError):  # OverflowError: only within the years 1 to 9999 as it is written
         raise _mismatch(value, "a time, such as 2026-01-31T12:00:00Z", path) from None
     return found.replace(tzinfo=None) if zone is None else found
 

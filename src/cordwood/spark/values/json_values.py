@@ -1,8 +1,8 @@
-"""JSON values: many records in one call of Arrow's reader, the ones it does not take one by one.
+"""JSON values: many records in one call of Arrow's reader, and those that it does not accept one by one.
 
 Each record is put into an object of its own, ``{"v":…}``, with a newline after it. A record that has a comma or a
-closing bracket outside of its value is found before, so none can add another field to the object or reach into the next
-one; and if there are as many rows as records, then each record is one row.
+closing bracket outside of its value is found beforehand, so none can add another field to the object or reach into the
+next one; and if there are as many rows as records, then each record is one row.
 """
 
 import re
@@ -23,20 +23,20 @@ from .times import has_times, has_zones, in_range
 _BEFORE: Final = b'{"v":'
 _AFTER: Final = b"}\n"
 _SMALL: Final = 16
-"""So few records are faster one by one than in one more call."""
+"""This many records are faster one by one than in one more call."""
 _WINDOW: Final = 2048
 _WORTH: Final = 2
-"""Arrow reads a record about eight times as fast as Python does; each is read twice at least where one is bad."""
+"""Arrow reads a record about eight times as fast as Python does; if one is bad, each is read at least twice."""
 _ROW = re.compile(r"in row (\d+)$")
 _STAND_IN: Final = {pa.date32(): pa.string()}
 """What Arrow's reader does not read as it should, and what it is read as before it is cast."""
 
 
 class Json:
-    """Values of one type. ``check`` is by comparison: the tests hold both roads against each other.
+    """Values of one type. The tests check the fast path by comparison with the slow one.
 
-    *strict* is the same type, with those fields not nullable that each record must have. *zone* is that of times that
-    are written without one. Arrow knows no other than UTC, and does not say which ones are written so.
+    *strict* is the same type, with fields that each record must have marked as not nullable. *zone* is that of times
+    that are written without one. Arrow knows only UTC, and does not say which ones are written without a zone.
     """
 
     def __init__(self, kind: pa.DataType, strict: pa.DataType | None = None, zone: tzinfo = UTC) -> None:
@@ -58,7 +58,7 @@ class Json:
         return Decoded(_spread(values, data), None if errors is None else _spread(errors, data))
 
     def _parts(self, records: pa.Array) -> list[Decoded]:
-        """All at once; if Arrow does not take that, window by window, so that a bad record costs others little."""
+        """All at once; if Arrow does not accept that, window by window, so that a bad record costs others little."""
         if len(records) > _WINDOW:
             try:
                 return [Decoded(self._fast(records), None)]
@@ -70,7 +70,7 @@ class Json:
         return parts
 
     def _window(self, records: pa.Array) -> list[Decoded]:
-        """Cut at the records that Arrow does not take, as long as that is less work than one by one."""
+        """Cut at the records that Arrow does not accept, as long as that is less work than one by one."""
         parts: list[Decoded] = []
         waiting = [records]
         left = _WORTH * len(records)
@@ -90,9 +90,9 @@ class Json:
     def _fast(self, records: pa.Array) -> pa.Array:
         """
         Raises:
-            ArrowInvalid: at least one of the records is not as it should be.
+            ArrowInvalid: at least one of the records is not valid.
         """
-        records.cast(pa.string())  # Arrow's reader does not look whether text is UTF-8
+        records.cast(pa.string())  # Arrow's reader does not check that text is UTF-8
         bad = _not_one_value(records)
         if bad >= 0:
             raise pa.ArrowInvalid(f"a value, and more, in row {bad}")
@@ -132,7 +132,9 @@ def joined(records: pa.Array) -> bytes:
 
 
 def _cut(records: pa.Array, reason: str) -> tuple[list[pa.Array], int]:
-    """In three around the row that Arrow has named, or in two if it has not; and how many records were read for it."""
+    """Cut into three parts around the row that Arrow has named, or in half if it has not; and how many records were
+    read for that.
+    """
     found = _ROW.search(reason)
     if found is not None and int(found[1]) < len(records):
         bad = int(found[1])
@@ -149,7 +151,7 @@ def _has_required(kind: pa.DataType) -> bool:
 
 
 def _is_incomplete(values: pa.Array, kind: pa.DataType) -> bool:
-    """Is a field null that must not be, in an object that is there?"""
+    """Is a field null that must not be, in an object that is not?"""
     if pa.types.is_list(kind):
         return _is_incomplete(values.flatten(), kind.value_type)
     if not pa.types.is_struct(kind):
@@ -166,7 +168,7 @@ def _errors(part: Decoded) -> pa.Array:
 
 
 def _spread(found: pa.Array, data: pa.Array) -> pa.Array:
-    """Back to their places between the nulls."""
+    """Put the values back into their places between the nulls."""
     if not data.null_count:
         return found
     valid = pc.is_valid(data)
@@ -175,7 +177,7 @@ def _spread(found: pa.Array, data: pa.Array) -> pa.Array:
 
 
 def _read_as(kind: pa.DataType) -> pa.DataType | None:
-    """The type that Arrow's reader is asked for; None if there is no way with it."""
+    """The type that Arrow's reader is asked for; None if it cannot be used."""
     if pa.types.is_map(kind) or pa.types.is_binary(kind) or pa.types.is_decimal(kind):
         return None
     if pa.types.is_struct(kind):

@@ -1,8 +1,8 @@
-"""Protobuf values, by a set of descriptors that ``protoc --include_imports --descriptor_set_out`` has made.
+"""Protobuf values, by a descriptor set that ``protoc --include_imports --descriptor_set_out`` has made.
 
-Fields without presence have their default where the record says nothing, as in every other language; those with
-presence (``optional``, messages) are null. Unsigned numbers have the room they need: bigint for 32 bits, decimal(20,0)
-for 64. Needs protobuf (``pip install 'cordwood[protobuf]'``).
+Fields without presence have their default if the record does not set them, as in every other language; those with
+presence (``optional``, messages) are null. Unsigned numbers get types with enough room: bigint for 32 bits,
+decimal(20,0) for 64. Needs protobuf (``pip install 'cordwood[protobuf]'``).
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ Read = Callable[[Message], object]
 
 
 def message_type(settings: ValueSettings) -> pa.DataType:
-    """What the columns are."""
+    """The type of the columns."""
     return _message_type(_descriptor(settings), ())
 
 
@@ -97,7 +97,7 @@ def _is_map(field: FieldDescriptor) -> bool:
 
 
 class Protobuf:
-    """Values of one message."""
+    """Values of one message type."""
 
     def __init__(self, settings: ValueSettings) -> None:
         descriptor = _descriptor(settings)

@@ -1,7 +1,7 @@
-"""A schema registry's client: schemas by number and by subject, each asked for once.
+"""A client for schema registries: schemas by id and by subject, each asked for once.
 
-It speaks the REST interface of Confluent's registry, which others speak too. A registry that does not answer is not a
-bad record's fault: after some tries, the task fails, and Spark repeats it.
+It uses the REST interface of Confluent's registry, which others have too. A registry that does not answer is not a bad
+record's fault: after some attempts the task fails, and Spark repeats it.
 """
 
 import base64
@@ -24,8 +24,7 @@ _NOT_FOUND: Final = 404
 _SERVER_ERROR: Final = 500
 _TOO_MANY: Final = 429
 _UNKNOWN_AGAIN_S: Final = 30.0
-"""For so long, a number that nobody knew is not asked for again: a stream of bad records must not become one of
-questions."""
+"""For how long an unknown id is not asked for again: a stream of bad records must not become a stream of requests."""
 
 
 class RegistryError(CordwoodError):
@@ -67,7 +66,7 @@ class Registry:
     def by_id(self, number: int) -> Schema:
         """
         Raises:
-            UnknownSchema: there is none of this number.
+            UnknownSchema: there is none with this id.
         """
         return self._schema(f"/schemas/ids/{number}", f"schema {number}")
 

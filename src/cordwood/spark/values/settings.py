@@ -1,4 +1,4 @@
-"""The options of typed values: their names, what they may be, and what belongs together."""
+"""The options of typed values: their names, their possible values, and which belong together."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ OPTIONS: Final[Mapping[str, str]] = {
 
 
 class NoTypesYet(ConfigError):
-    """What a topic's values are is not known: it has no record, or no schema, to tell it."""
+    """The type of a topic's values is not known: it has no record, or no schema, to take it from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class ValueSettings:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
-        """From the options of a source, whose names' case does not matter. Others' options are not looked at."""
+        """From the options of a source, whose names' case does not matter. Options of other parts are ignored."""
         given = {name.lower(): value for name, value in options.items()}
 
         def option(name: str) -> str | None:

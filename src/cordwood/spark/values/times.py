@@ -1,6 +1,6 @@
-"""The times that Spark has: those of the years 1 to 9999, like Python. Arrow has more, and does not say so.
+"""The times that Spark has: those of the years 1 to 9999, as in Python. Arrow has more, and does not report it.
 
-And the zones that they may be written in.
+And the zones in which they may be written.
 """
 
 import re
@@ -33,10 +33,10 @@ _UTC: Final = (
 
 
 def zone_of(text: str | None) -> tzinfo:
-    """What the option timeZone says; without it, UTC.
+    """The zone that the option timeZone names; without it, UTC.
 
     Raises:
-        ConfigError: nobody knows the zone.
+        ConfigError: the zone is unknown.
     """
     if text is None or text in _UTC:
         return UTC
@@ -58,7 +58,7 @@ def has_times(kind: pa.DataType) -> bool:
 
 
 def has_zones(kind: pa.DataType) -> bool:
-    """Is there a time anywhere in it that is the same one in every zone?"""
+    """Does the type contain a timestamp that is the same in every zone?"""
     if pa.types.is_struct(kind):
         return any(has_zones(field.type) for field in kind)
     if pa.types.is_list(kind):
@@ -67,7 +67,7 @@ def has_zones(kind: pa.DataType) -> bool:
 
 
 def in_range(values: pa.Array) -> bool:
-    """Is every time in it one that Spark has? Structs and lists are looked into."""
+    """Is every time in it one that Spark has? Structs and lists are searched, too."""
     kind = values.type
     if pa.types.is_struct(kind):
         return all(in_range(values.field(number)) for number in range(kind.num_fields))
