@@ -248,7 +248,7 @@ class Controllership:
                 moves[partition.index] = move
         return write_moves(image, found[0][0], moves) if moves else []
 
-    # ------------------------------------------------------------------ by and by
+    # ------------------------------------------------------------------ periodic work
 
     def _rebalance(self, now: Instant) -> None:
         """Give partitions back to their preferred leaders."""
@@ -272,7 +272,7 @@ class Controllership:
         if self.active:
             self._broker.effects.append(PurgeChanges())
 
-    # ------------------------------------------------------------------ the deaths of others
+    # ------------------------------------------------------------------ deaths of other brokers
 
     def process_is_gone(self, node: NodeId) -> None:
         """Nothing listens any more at a broker's address. The controller acts on it; so does everybody, if it was the

@@ -86,7 +86,7 @@ class Membership:
             assert self._applicant is not None
             self._step()
 
-    # ------------------------------------------------------------------ what happens to it
+    # ------------------------------------------------------------------ events of the session and the metadata
 
     def session_changed(self, state: SessionState) -> None:
         """The session is alive, hangs, or has ended."""

@@ -184,7 +184,7 @@ class Proposals:
             self._silent = False
         return proposal
 
-    # ------------------------------------------------------------------ the line of the patient
+    # ------------------------------------------------------------------ the queue of patient changes
 
     def _go_on(self, now: Instant) -> None:
         """Send off the first in the queue; if there was nothing to send, the next."""

@@ -64,7 +64,7 @@ def _uncleanly(state: State, replicas: tuple[NodeId, ...], live: Live) -> State 
     return None if leader is None else led_by(state, leader, (leader,))
 
 
-# ---------------------------------------------------------------------- elections that somebody asks for
+# ---------------------------------------------------------------------- requested elections
 
 
 def preferred_state(partition: PartitionInfo, live: Live) -> State | None:

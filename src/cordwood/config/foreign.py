@@ -1,8 +1,8 @@
 """Kafka's settings that have no meaning here. They are accepted and reported, so that an existing ``server.properties``
 loads.
 
-They are listed by the reason why they have no effect. A name that ends in a dot stands for all that begin with it:
-those belong to somebody's plug-in. All others are listed in full, so that a typo is not taken for one of them.
+They are listed by the reason why they have no effect. A name that ends in a dot stands for all that begin with it: they
+are the business of a plug-in. All others are listed in full, so that a typo is not taken for one of them.
 """
 
 from collections.abc import Iterable, Mapping

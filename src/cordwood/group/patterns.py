@@ -3,7 +3,7 @@ r"""Regular expressions of topic names, which a member sends and the broker reso
 The syntax is RE2's, and a pattern has to match the whole name. Internal topics are matched like any other, as Kafka's
 broker does: a client that does not want them says so in its pattern.
 
-Whoever sends a pattern is not trusted. RE2 needs no more steps for a name than the name has characters times the
+The sender of a pattern is not trusted. RE2 needs no more steps for a name than the name has characters times the
 pattern has instructions, and what a pattern may cost has three limits here: the length of its text, the size of the
 program that it becomes, and the memory for matching. That memory is used up only by patterns made for the purpose, but
 then it is megabytes: compile, resolve, and keep the text, not the pattern.

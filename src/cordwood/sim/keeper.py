@@ -108,7 +108,7 @@ class Keeper:
             self._caller.move(None)
         self._pause()
 
-    # ------------------------------------------------------------------ judging
+    # ------------------------------------------------------------------ checking
 
     def surprises(self, log: Log | None) -> list[str]:
         """What the log lacks, or has and should not."""

@@ -201,7 +201,7 @@ class Network:
             self._clock.after(self._random.randint(0, DELAY_MAX_MS), what, lambda: on_up() if link.is_open else None)
         listener(link)
 
-    # ------------------------------------------------------------------ trouble
+    # ------------------------------------------------------------------ faults
 
     def cut_one(self) -> Link | None:
         """Break any one connection."""

@@ -91,7 +91,7 @@ class Session:
             self._come_soon()
         self._beat()
 
-    # ------------------------------------------------------------------ is it still there
+    # ------------------------------------------------------------------ heartbeats of the session
 
     def _reaches_store(self) -> bool:
         roads, host = self._machine.network.roads, self._machine.host

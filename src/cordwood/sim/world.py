@@ -266,7 +266,7 @@ class World:
         for member in self._members:
             member.begin_anew()
 
-    # ------------------------------------------------------------------ witnesses
+    # ------------------------------------------------------------------ evidence
 
     def _dump(self) -> dict[TopicPartition, LogDump]:
         return {partition: dump(self._disk, partition) for partition in self._partitions}

@@ -53,6 +53,6 @@ def served() -> list[ApiVersionsResponseApi]:
 
 
 def served_versions(api_key: int) -> range:
-    """The versions of an API that are served; it must be one that is."""
+    """The served versions of an API, which must be one that is served."""
     known = APIS[api_key].versions
     return range(known.start, UNRELEASED_FROM.get(api_key, known.stop))

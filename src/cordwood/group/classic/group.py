@@ -210,7 +210,7 @@ class ClassicGroup:
             return bool(protocol_type and protocols)
         return protocol_type == self.protocol_type and self.roster.all_know_one_of(protocols)
 
-    # ------------------------------------------------------------------ what others ask, see groups.Group
+    # ------------------------------------------------------------------ the interface of groups.Group
 
     @property
     def type(self) -> str:

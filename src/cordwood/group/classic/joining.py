@@ -104,7 +104,7 @@ def _join(turn: Turn, joiner: Joiner) -> None:
         _join_again(turn, joiner)
 
 
-# ---------------------------------------------------------------------- is there room
+# ---------------------------------------------------------------------- room for members
 
 
 def _has_room(turn: Turn, joiner: Joiner) -> bool:

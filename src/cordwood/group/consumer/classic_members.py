@@ -167,7 +167,7 @@ def _left(named: list[LeaveGroupRequestMember], errors: list[Error]) -> LeaveGro
     )
 
 
-# ---------------------------------------------------------------------- who it is
+# ---------------------------------------------------------------------- identity of members
 
 
 def _group(state: GroupState, group_id: str) -> ConsumerGroup:

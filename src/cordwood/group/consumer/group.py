@@ -85,7 +85,7 @@ class ConsumerGroup:
         self.topics_changed, self.new_topics = other.topics_changed, other.new_topics
         self.patterns_to_refresh = other.patterns_to_refresh
 
-    # ------------------------------------------------------------------ as every group
+    # ------------------------------------------------------------------ the interface of every group
 
     @property
     def type(self) -> str:

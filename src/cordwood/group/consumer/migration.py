@@ -41,7 +41,7 @@ upgrade such a group, and its consumers of the new protocol end with a fatal err
 """
 
 
-# ---------------------------------------------------------------------- up
+# ---------------------------------------------------------------------- upgrade
 
 
 def upgraded(state: GroupState, group: Group, now: Instant) -> Draft:
@@ -159,7 +159,7 @@ def _shall_have(member: Member) -> dict[UUID, frozenset[int]]:
     return {topic_id: frozenset(partitions) for topic_id, partitions in member.current.assigned.items()}
 
 
-# ---------------------------------------------------------------------- down
+# ---------------------------------------------------------------------- downgrade
 
 
 def can_downgrade(state: GroupState, members: Collection[Member]) -> bool:

@@ -265,7 +265,7 @@ class Faults:
         if node is not None:
             node.stop(lambda: node.start_in(RESTART_MAX_MS))
 
-    # ------------------------------------------------------------------ roads
+    # ------------------------------------------------------------------ blocked roads
 
     def _block(self, what: str, *roads: tuple[str, str], delay_max_ms: int = TROUBLE_MAX_MS) -> None:
         blocked = self._around.network.roads.blocked
@@ -321,7 +321,7 @@ class Faults:
             self._say(f"the {node.name} misses changes of the metadata")
             node.session.fall_behind()
 
-    # ------------------------------------------------------------------ small things
+    # ------------------------------------------------------------------ other faults
 
     def _fail_disk(self) -> None:
         node = self._random.choice(self._nodes)

@@ -63,7 +63,7 @@ class SimNode:
     def is_running(self) -> bool:
         return self.driver is not None and not self.driver.paused
 
-    # ------------------------------------------------------------------ the beginning
+    # ------------------------------------------------------------------ start
 
     def start_in(self, delay_max_ms: int) -> None:
         if self.driver is None and not self.is_starting:

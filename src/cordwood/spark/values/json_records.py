@@ -269,7 +269,7 @@ def _timestamp(zone: tzinfo | None, value: object, path: str) -> object:
     try:
         found = datetime.fromisoformat(value)  # type: ignore[arg-type]
         found = (found if found.tzinfo else found.replace(tzinfo=zone or UTC)).astimezone(UTC)
-    except (TypeError, ValueError, OverflowError):  # OverflowError: only within the years 1 to 9999 as it is written
+    except (TypeError, ValueError, OverflowError):  # OverflowError: out of range only once it is in UTC
         raise _mismatch(value, "a time, such as 2026-01-31T12:00:00Z", path) from None
     return found.replace(tzinfo=None) if zone is None else found
 

@@ -151,7 +151,7 @@ def _has_required(kind: pa.DataType) -> bool:
 
 
 def _is_incomplete(values: pa.Array, kind: pa.DataType) -> bool:
-    """Is a field null that must not be, in an object that is not?"""
+    """Is a field null that must not be, in an object that is not null itself?"""
     if pa.types.is_list(kind):
         return _is_incomplete(values.flatten(), kind.value_type)
     if not pa.types.is_struct(kind):
