@@ -138,9 +138,7 @@ class Broker:
         return wait_ms
 
     def refused(self, host: str, reason: str, now: Instant) -> None:
-        """A connection was refused. At most one line a second is logged: a storm must not fill the disk with log
-        lines.
-        """
+        """A connection was refused. At most one line a second is logged: a storm of them must not fill the disk."""
         self._refused += 1
         if now.mono_ms >= self._refusal_logged_ms + REFUSAL_LOG_INTERVAL_MS:
             self.logger.warning("%d connection(s) refused, the last from %s: %s", self._refused, host, reason)
@@ -190,9 +188,8 @@ class Broker:
         return self._take_effects()
 
     def metadata_changed(self, changes: Sequence[MetadataChange], now: Instant) -> list[Effect]:
-        """Some broker, perhaps this one, has changed the metadata; or an ephemeral node is gone with its owner's
-        session.
-        """
+        """A broker, perhaps this one, has changed the metadata; or an ephemeral node is gone with its owner's
+        session."""
         self.now = now
         for change in changes:
             self._changed(self.image.apply(*change))
@@ -321,9 +318,7 @@ class Broker:
         connection.active_ms = self.now.mono_ms
 
     def _changed(self, delta: Delta) -> None:
-        """Bring everything in line with the metadata: first what this broker is, then what it holds, then what it
-        does.
-        """
+        """Make everything follow the metadata: first what this broker is, then what it holds, then what it does."""
         self._say_what_is_damaged(delta.damaged)
         if delta.broker_configs:
             self.settings.reload(self.image)

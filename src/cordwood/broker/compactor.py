@@ -132,9 +132,7 @@ class Compactor:
 
 
 def _discarded(compaction: Compaction) -> list[str]:
-    """Rename what is no longer wanted, so that later work does not mistake it for its own. Returns the paths to
-    remove.
-    """
+    """Rename what is no longer wanted, so that no later work takes it for its own. Returns the paths to remove."""
     files: list[str] = []
     for swap in compaction.swaps:
         with suppress(StorageError):  # it is gone with its topic

@@ -58,9 +58,7 @@ class Connection:
         self.waits_for_room = False
         """Has it begun a request that there is no room for?"""
         self.takes_turns = False
-        """Is one of its requests being worked on over several turns of the loop? Until that is done, no other is
-        begun.
-        """
+        """Is one of its requests being worked on over several turns of the loop? Meanwhile no other is begun."""
         self.unread = False
         """Is its socket full, because the client does not read?"""
 

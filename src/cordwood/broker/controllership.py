@@ -52,9 +52,7 @@ class Controllership:
         self._portions: deque[tuple[PlanFor, Sequence[TopicPartition]]] = deque()
         self._under_way = 0
         self._portion_max = STATES_MAX
-        """How many partitions are changed at once: fewer after failures, so that one that cannot be changed does not
-        block others.
-        """
+        """How many partitions are changed at once: fewer after failures, so that a bad one does not block others."""
         self._proposing = False
         self._failing = False
         """Did the last change fail? It is retried until it succeeds, and logged only once."""
@@ -275,7 +273,7 @@ class Controllership:
     # ------------------------------------------------------------------ deaths of other brokers
 
     def process_is_gone(self, node: NodeId) -> None:
-        """Nothing listens any more at a broker's address. The controller acts on it; so does everybody, if it was the
+        """Nothing listens at a broker's address any more. The controller acts on it; or everybody, if that was the
         controller.
 
         If the broker is alive after all, it finds its registration gone and registers again.
@@ -290,4 +288,4 @@ class Controllership:
 
 
 def _ignore(_: Refused | None) -> None:
-    """If it could not be said, the session's end says it."""
+    """If this fails, the end of the broker's session has the same effect."""

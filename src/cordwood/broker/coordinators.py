@@ -1,11 +1,11 @@
 """The groups that this broker coordinates: those whose partition of ``__consumer_offsets`` it leads.
 
-A group belongs to the partition that its name's hash gives. For every such partition that this broker leads there is
-a shard (see ``coordinator``), loaded a slice at a time and driven from here: requests, deadlines, changes of topics.
+A group belongs to the partition that its name's hash gives. For every such partition that this broker leads there is a
+shard (see ``coordinator``), loaded a slice at a time and driven from here: requests, deadlines, changes of topics.
 
-A fenced broker leads nothing, so it has no shards. It could write nothing of what its groups decide, and members that
-do not hear so would begin one generation after the other. When it counts again it loads its shards anew, and members,
-who could not reach it meanwhile, have all their time again.
+A fenced broker leads nothing, so it has no shards. It could not write what its groups decide, and members that are not
+told so would begin one generation after the other. When it is registered again, it loads its shards anew, and members,
+which could not reach it in the meantime, get their full timeouts again.
 
 Invariants (``check``): there is a shard for each local partition of the topic that is led here, and no other.
 """
@@ -46,9 +46,7 @@ FOLDED_BYTES_MIN: Final = 256
 """From this length on, it pays to hash a name by folding."""
 
 LOAD_AGAIN_MS: Final = 10_000
-"""After this long, a shard that could not be loaded is loaded again. Until then its groups get NOT_COORDINATOR, as in
-Kafka.
-"""
+"""When to load a shard again that could not be loaded. Until then its groups get NOT_COORDINATOR, as in Kafka."""
 
 LATE_MS: Final = 500
 LISTEN_MS: Final = 20
@@ -164,9 +162,7 @@ class GroupCoordinator:
         self._handle(found, caller, handler)
 
     def ask(self, group_id: str, request: R, caller: Caller, handler: RequestHandler[R]) -> None:
-        """Like ``handle``, for frequent requests of members: with few calls, and without making a function for each
-        request.
-        """
+        """Like ``handle``, for members' frequent requests: with few calls, and without a function made for each."""
         self.gather(group_id, request, caller, handler, None)
 
     def gather(
@@ -188,9 +184,7 @@ class GroupCoordinator:
             self._arm(found)
 
     def _linger(self, found: GroupShard, now: Instant) -> None:
-        """The first request has been gathered in a shard. It waits for others that have already arrived, or for a set
-        time.
-        """
+        """A first request was gathered in a shard. It waits for others that have already arrived, or for a set time."""
         self._lingering.append(found)
         if self._linger_ms == 0:
             self.write_gathered(now)

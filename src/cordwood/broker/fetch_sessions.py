@@ -26,9 +26,7 @@ NO_SESSION: Final = 0
 _EPOCH_MAX: Final = (1 << 31) - 1
 
 PARTITIONS_MAX: Final = 150_000
-"""For all sessions together: each takes a third of a kilobyte. A reader that finds no room is served without a
-session.
-"""
+"""For all sessions together: a third of a kilobyte each. A reader that finds no room is served without a session."""
 
 WAITING_PARTITIONS_MAX: Final = 200_000
 """For all fetches together that wait without a session, perhaps for weeks: as large as those of sessions."""
@@ -42,9 +40,7 @@ def comparable(topic: TopicKey) -> int | str:
 
 
 class FetchPartition:
-    """One partition as one reader reads it: from which offset, how much at a time, and what the reader was last
-    told.
-    """
+    """One partition as one reader reads it: from which offset, how much at a time, and what it was last told."""
 
     __slots__ = (
         "index",
@@ -127,9 +123,7 @@ class Waiter:
 
 
 class Waiters:
-    """Fetches that wait without a session. When they name too many partitions together, the oldest is answered
-    early.
-    """
+    """Fetches that wait without a session. When they name too many partitions in all, the oldest is answered early."""
 
     __slots__ = ("_partitions", "_waiting", "partitions_max")
 

@@ -85,9 +85,7 @@ class Fetcher:
     # ------------------------------------------------------------------ what is followed
 
     def follow(self, partition: Partition) -> None:
-        """Follow a partition from now on, or follow it anew (in a new leader epoch). Call ``go_on`` after the last of
-        them.
-        """
+        """Follow a partition from now on, or anew (in a new leader epoch). Call ``go_on`` after the last of them."""
         followed = self._followed.get((partition.topic_id, partition.name.partition))
         if followed is None or followed.partition is not partition:
             followed = Followed(partition)
@@ -293,9 +291,7 @@ class Fetcher:
             self._changed[followed] = None
 
     def _refused_one(self, followed: Followed, answer: FetchResponsePartition) -> None:
-        """If the leader does not know its role yet, or no longer has it, ask again after a while, or when roles
-        change.
-        """
+        """If the leader does not know its role yet, or no longer has it, ask again later, or when roles change."""
         partition = followed.partition
         if answer.error_code == Error.OFFSET_OUT_OF_RANGE and answer.log_start_offset > partition.log.end_offset:
             self._broker.replicas.restart(self._broker, partition, answer.log_start_offset)

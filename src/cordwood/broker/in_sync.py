@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 UNDER_WAY_MAX: Final = 2
 """How many proposals may be in flight, while they have to be small."""
 REST_MS: Final = 100
-"""After a proposal that failed: the change that got in its way is on its way here, or the store has trouble of its
-own.
-"""
+"""After a failed proposal: the change that got in its way is on its way here, or the store has trouble of its own."""
 
 
 class InSync:
@@ -44,9 +42,7 @@ class InSync:
         self._rest_until_ms = 0
         self._under_way = 0
         self._portion_max = STATES_MAX
-        """How many partitions are changed at once: fewer after failures, so that one that cannot be changed does not
-        block others.
-        """
+        """How many partitions are changed at once: fewer after failures, so that a bad one does not block others."""
         self._failed: dict[Partition, None] = {}
         """What was proposed last and failed. The failure and its end are each logged once."""
         self._end_of_event: Waiter | None = None

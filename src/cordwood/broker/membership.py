@@ -55,9 +55,7 @@ class Membership:
         self._outdated = False
         """Has the session ended since the metadata was read?"""
         self._lapsed = False
-        """Has it ended since this broker registered? The store may not know that yet, and still show the
-        registration.
-        """
+        """Has it ended since this broker registered? The store may not know yet, and still show the registration."""
         self._life = NO_EPOCH
         """The epoch of a life that has begun, but has not been registered yet."""
         self.epoch = NO_EPOCH

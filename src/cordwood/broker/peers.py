@@ -102,9 +102,7 @@ class Peers:
             self._dial(link)
 
     def _address(self, registration: Registration) -> tuple[str, int] | None:
-        """Where brokers reach each other: the listener that is configured for it, or the one named like this broker's
-        first.
-        """
+        """Where brokers reach each other: the listener configured for it, or the one named like this broker's first."""
         config = self._broker.config
         endpoints = registration.endpoints
         own = config.listener_named_for_brokers() or next((e.name for e in config.endpoints()), "")

@@ -82,9 +82,7 @@ def propose_in_turn(
 
 
 class _InTurn(Generic[T]):
-    """Portions, one of which is in flight. This is a class, since inner functions would keep each other alive for
-    ever.
-    """
+    """Portions, one of them in flight. This is a class, since inner functions would keep each other alive for ever."""
 
     def __init__(
         self,

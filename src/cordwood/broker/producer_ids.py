@@ -19,7 +19,7 @@ class ProducerIds:
         """Has a new block been asked for?"""
 
     def take(self, receiver: Receiver) -> bool:
-        """Hand out an id now, or put the receiver in the queue and return whether a block must be asked for."""
+        """Hand out an id now, or put the receiver in the queue; False means that a block must be asked for."""
         if self._left and not self._waiting:
             receiver(self._left.popleft())
             return True

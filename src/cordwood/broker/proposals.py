@@ -6,10 +6,10 @@ remember its earlier attempts.
 
 A change with *patience* does not fail while the store is away: it rests, is planned again when the store is back, and
 is refused when the patience runs out. Such changes wait in one queue, in the order in which they were asked for, and
-only the first of them is with the store: a retry of an earlier change never overtakes a later one. If the outcome of a
-change leads at once to another, that one takes its predecessor's place in the queue: so large changes, which come in
-portions, are not overtaken either. If the store cannot say whether a change was done, it is not retried: others may
-have undone it since. A change whose client is gone does not rest. A refusal says what is known:
+only the first of them is with the store: a retry is never carried out after a change that was asked for later. If the
+outcome of a change leads at once to another, that one takes its predecessor's place in the queue: so large changes,
+which come in portions, are not overtaken either. If the store cannot say whether a change was done, it is not retried:
+others may have undone it since. A change whose client is gone does not rest. A refusal says what is known:
 
 - nothing was done: NOT_CONTROLLER. Clients take it to mean that the cluster is busy with itself, and Java's retry;
 - it may have been done: NETWORK_EXCEPTION, which is what happened, though not between the client and this broker.
@@ -51,9 +51,7 @@ class Patience:
     client: Connection | None = None
     """The client that waits, if it is one: once it is gone, its change no longer rests."""
     answer_until_ms: int = 0
-    """For a change that is with the store, if this is later: the store may be slow, and nobody else knows the
-    outcome.
-    """
+    """For a change that is with the store, if later: the store may be slow, and nobody else knows the outcome."""
 
 
 IMPATIENT: Final = Patience(0)

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
 SYNC_CHECK_INTERVAL_MS: Final = 1000
 ADD_AGAIN_MS: Final = 10_000
-"""After how long to retry a log that could not be created: there may be room by now. Its partition may have no other
-leader.
-"""
+"""When to retry a log that could not be created: there may be room by now. Its partition may have no other leader."""
 
 
 class Replicas:
@@ -68,9 +66,7 @@ class Replicas:
         self._clustered = False
         self._fenced = False
         self._registered = False
-        """Has this broker been registered since the logs were opened? Until then, any leadership it has is its former
-        life's.
-        """
+        """Has this broker registered since the logs were opened? Until then, its leaderships are its former life's."""
         self._lag_max_ms = LAG_MAX_MS
         self._configs: dict[TopicId, tuple[dict[str, str], TopicConfig, TopicConfig]] = {}
         """By topic: its own settings, the defaults, and the result of both."""
@@ -313,9 +309,7 @@ class Replicas:
         self._remove(broker, directories=directories, topic_id=topic_id if len(directories) == len(local) else None)
 
     def _delete_unmade(self, broker: "Broker", name: TopicName) -> None:
-        """The topic had no log here yet: there is nothing to remove, but its mark in the metadata must be dealt
-        with.
-        """
+        """The topic had no log here yet: there is nothing to remove, but its mark in the metadata is dealt with."""
         for topic_id, mark in broker.image.deleted_topics.items():
             if mark.name == name and topic_id not in self._removals.values():
                 self._remove(broker, topic_id=topic_id)
@@ -518,9 +512,7 @@ def _has_role(partition: Partition, info: PartitionInfo) -> bool:
 
 
 def _sync_now(log: Log, now: Instant) -> None:
-    """A process that died may have left records that it never acknowledged. A retry would be told that they are
-    there.
-    """
+    """A process that died may leave records that it never acknowledged. A retry would be told that they are there."""
     _sync(log, log.files_to_sync(), now)
 
 

@@ -1,6 +1,4 @@
-"""Replication, from both ends: this broker fetches what it follows from the leaders, and watches over its own
-followers.
-"""
+"""Replication, from both ends: this broker fetches what it follows from the leaders, and watches its own followers."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -89,9 +87,8 @@ class Replication:
         self._overtake(partitions)
 
     def _overtake(self, partitions: Iterable[Partition]) -> None:
-        """Lead in a later epoch if the metadata has forgotten epochs, perhaps because somebody has deleted a
-        partition's state.
-        """
+        """Lead in a later epoch if the metadata has forgotten epochs, perhaps because a partition's state was
+        deleted."""
         for partition in partitions:
             if partition.is_ahead and not partition.gone and not partition.fenced:
                 plan = partial(self._plan_to_overtake, partition)

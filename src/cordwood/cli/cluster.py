@@ -1,6 +1,4 @@
-"""``cordwood cluster``: start a cluster on this machine, or show the status of any cluster. Each has a module of its
-own.
-"""
+"""``cordwood cluster``: start a cluster on this machine, or show the status of any. Each has a module of its own."""
 
 import argparse
 from collections.abc import Callable

@@ -49,9 +49,7 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 
 def raw_settings(arguments: argparse.Namespace) -> RawSettings:
-    """The cluster options, for what confluent-kafka has no call for; since a person waits, with half of Kafka's
-    timeout.
-    """
+    """The cluster options, for what confluent-kafka lacks; since a person waits, with half of Kafka's timeout."""
     properties = {"default.api.timeout.ms": PATIENCE_MS, **pairs("-X", arguments.properties)}
     return RawSettings.of_properties({**properties, "bootstrap.servers": arguments.bootstrap})
 

@@ -29,9 +29,8 @@ class Throttle:
         self._topic = topic
 
     def set(self, rate: int, current: Mapping[int, Sequence[int]], targets: Mapping[int, Sequence[int]]) -> None:
-        """Slow down the replicas that serve partitions and those that receive them, to *rate* bytes a second on each
-        broker.
-        """
+        """Slow down the replicas that serve partitions and those that receive them, to *rate* bytes/s on each
+        broker."""
         new = {p: [broker for broker in target if broker not in current[p]] for p, target in targets.items()}
         moving = {p for p, brokers in new.items() if brokers}
         brokers = sorted({broker for p in moving for broker in (*current[p], *new[p])})

@@ -151,9 +151,7 @@ def _new_partitions(
 
 
 def delete_topics(image: MetadataImage, topics: Sequence[TopicInfo]) -> list[StoreOp]:
-    """Delete topics. Their ids are kept until the last of their files is gone, so that a crash in between does no
-    harm.
-    """
+    """Delete topics. Their ids are kept until the last of their files is gone, so a crash in between does no harm."""
     operations = [operation for topic in topics for operation in _delete(image, topic)]
     return operations + _count_deletion(image) if operations else []
 

@@ -86,9 +86,7 @@ def imbalanced(image: MetadataImage, live: Live) -> list[tuple[TopicInfo, Partit
 
 
 def elect_preferred(partition: PartitionInfo, live: Live) -> State:
-    """A requested election: the first replica leads. If it cannot and there is no leader, another in-sync replica
-    does.
-    """
+    """A requested election: the first replica leads. If it cannot and nobody leads, another in-sync replica does."""
     if partition.leader == partition.replicas[0]:
         raise Refused(Error.ELECTION_NOT_NEEDED, "Its preferred leader leads already.")
     state = preferred_state(partition, live)

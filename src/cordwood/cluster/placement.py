@@ -1,6 +1,4 @@
-"""Which brokers hold which partition: brokers get equal shares, and no rack gets all replicas if there are several
-racks.
-"""
+"""Which brokers hold which partition: each gets an equal share, and with several racks none gets all replicas."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -98,9 +98,7 @@ def completed(assignment: Assignment, state: State, live: Live) -> Move | None:
 
 
 def _changed(state: State, replicas: tuple[NodeId, ...], isr: tuple[NodeId, ...], live: Live) -> State:
-    """The state with fewer replicas. An epoch begins even if the leader stays: a removed replica cannot follow in
-    it.
-    """
+    """The state with fewer replicas. An epoch begins even if the leader stays: no removed replica can follow in it."""
     leader, _, isr = settled(State(state.leader, state.leader_epoch, isr), replicas, live)
     return State(leader, state.leader_epoch + 1, isr)
 

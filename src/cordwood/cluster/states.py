@@ -126,9 +126,7 @@ def change_isr(
 
 
 def lead_later(image: MetadataImage, topic: TopicInfo, index: int, *, leader: NodeId, after: int) -> list[StoreOp]:
-    """Lead on in an epoch *after* this one. Returns nothing if *leader* does not lead, or already does so in a later
-    epoch.
-    """
+    """Lead on in an epoch *after* this one. Returns nothing if *leader* does not lead, or is already past it."""
     partition = topic.partitions[index]
     if partition.leader != leader or partition.leader_epoch > after:
         return []

@@ -1,6 +1,4 @@
-"""Which names a topic may have. They become names of directories: these rules also keep them inside the data
-directory.
-"""
+"""Which names a topic may have. They become names of directories: the rules also keep them in the data directory."""
 
 import re
 from collections.abc import Iterable

@@ -44,9 +44,8 @@ class Deadlines(Generic[K]):
             self._queue(key, due_ms)
 
     def cancel(self, key: K) -> None:
-        """The deadline may be gone already. Its heap entry is dropped when its time comes, or when there are too many
-        such entries.
-        """
+        """The deadline may be gone already. Its heap entry is dropped when its time comes, or when they get too
+        many."""
         self._due_ms.pop(key, None)
         if len(self._heap) > 2 * len(self._due_ms) + SPARE_PLACES:
             self._rebuild()

@@ -59,9 +59,7 @@ class Machine(Protocol):
         """The only place where the durable state changes, apart from ``adopt``."""
 
     def adopt(self) -> None:
-        """Everything that handlers have applied to copies (``Gathers.AHEAD``) is written: the copies are the state
-        now.
-        """
+        """All that handlers have applied to copies (``Gathers.AHEAD``) is written: the copies are the state now."""
 
     def abandon(self) -> None:
         """It could not be written: discard the copies."""

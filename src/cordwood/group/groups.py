@@ -27,9 +27,7 @@ class Group(Protocol):
 
     @property
     def protocol_type(self) -> str:
-        """``consumer`` for groups of consumers; another name for others; empty for a group with offsets and no
-        members.
-        """
+        """``consumer`` for groups of consumers; another name, or none for a group with offsets and no members."""
 
     @property
     def state_name(self) -> str:

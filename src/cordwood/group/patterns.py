@@ -26,8 +26,8 @@ from cordwood.ids import TopicName
 # Parsing takes about 10 ms for each 100,000 characters. Topic names have at most 249.
 TEXT_LENGTH_MAX = 32_768
 
-# About 4,000 instructions. Literal text has one for each character, \pL has 1,200. The worst patterns
-# that a search found within this took 9 ms to compile, 0.6 ms for a name of 30 characters and 13 ms for one of 249.
+# About 4,000 instructions. Literal text has one for each character, \pL has 1,200. The worst patterns that a search
+# found within this limit took 9 ms to compile, 0.6 ms for a name of 30 characters and 13 ms for one of 249.
 PROGRAM_BYTES_MAX = 48 * 1024
 
 # With less, RE2 gives up its fast automaton earlier. This is its own default.

@@ -45,9 +45,7 @@ class GroupState:
         self._config = config
         self._entropy = entropy
         self._common_settings = config(), GroupConfig.merge({}, config())
-        """The settings of all groups that have none of their own, and the broker's settings that they were made
-        from.
-        """
+        """The settings of all groups without any of their own, and the broker's settings that they were made from."""
 
     @property
     def config(self) -> BrokerConfig:

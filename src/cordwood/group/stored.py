@@ -216,9 +216,8 @@ def encode_record(record: StateRecord) -> tuple[bytes, bytes | None]:
 
 @cache
 def _encoders(key: type) -> tuple[bytes, _Encoder, bytes, _Encoder]:
-    """The beginning and the encoder of keys and of values of a kind. None of them contains record batches: each is one
-    chunk.
-    """
+    """The beginning and the encoder of keys and values of a kind. None of them has record batches: each is one
+    chunk."""
     kind = _BY_KEY[key]
     return (
         _NUMBER.pack(kind.number),

@@ -54,9 +54,7 @@ _STRING_BYTES_MAX = 0x7FFF
 
 
 def encode_offset_key(key: OffsetCommitKey) -> bytes:
-    """A client that commits does so again and again: keys are cached, except long ones, which would take much
-    memory.
-    """
+    """A client that commits does so again and again: keys are cached, except long ones, which take much memory."""
     return (_remembered_key if len(key.group) <= REMEMBERED_NAME_MAX else _encode_key)(key)
 
 
@@ -124,9 +122,7 @@ def decode_offset(value: bytes) -> CommittedOffset:
 
 @lru_cache(1024)
 def _topic_id(id_bytes: bytes) -> UUID:
-    """One object for the offsets of all partitions and groups: an id takes more memory than all the rest of an
-    offset.
-    """
+    """One object for the offsets of all partitions and groups: an id is larger than all the rest of an offset."""
     return UUID(bytes=id_bytes)
 
 

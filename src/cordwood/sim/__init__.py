@@ -1,3 +1,1 @@
-"""The same broker under a seed: clock, network, disk and metadata store are simulated, and draw on nothing but
-numbers.
-"""
+"""The same broker under a seed: clock, network, disk and metadata store are simulated, from nothing but numbers."""

@@ -144,9 +144,7 @@ class SimDisk:
             self._files[path].lose_power(self._random)
 
     def kill(self) -> None:
-        """The process ends, not the machine: every open file is gone, but everything that was written is still
-        there.
-        """
+        """The process ends, not the machine: every open file is gone, but all that was written is still there."""
         self.life += 1
         self.power_fails_after = self.fails_after = None
 

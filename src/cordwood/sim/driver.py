@@ -173,9 +173,8 @@ class Driver:
             self._catch_up()
 
     def when_running(self, action: Callable[[], None]) -> None:
-        """Call *action* now, or once the paused process has caught up with what happened before; or never, if it is
-        gone.
-        """
+        """Call *action* now, or once the paused process has caught up with events before it; or never, if it is
+        gone."""
         if not self.alive:
             return
         if self.paused or self._backlog:

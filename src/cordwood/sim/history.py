@@ -56,9 +56,7 @@ class Reading:
 
 @dataclass(slots=True)
 class Era:
-    """The logs at the end of the era, how often the process died in it, and what was left of the last era at its
-    start.
-    """
+    """The logs at the end of the era, how often the process died in it, and what was left of the last era."""
 
     logs: dict[TopicPartition, LogDump] = field(default_factory=dict)
     kept: dict[TopicPartition, LogDump] = field(default_factory=dict)

@@ -45,9 +45,7 @@ class Shared:
     session_timeout_ms: int
     owners: dict[Partition, str] = field(default_factory=dict)
     reported_ms: dict[str, int] = field(default_factory=dict)
-    """When each member sent its last heartbeat that was answered. One session timeout later it must have stopped
-    reading.
-    """
+    """When each member sent its last answered heartbeat. One session timeout later it must have stopped reading."""
     told: dict[Partition, int] = field(default_factory=dict)
     """The last acknowledged offset of each partition."""
     sent: int = 0

@@ -27,7 +27,7 @@ BROKER: Address = ("broker", 9092)
 
 
 class End(Protocol):
-    """Whoever holds one end of a connection."""
+    """The holder of one end of a connection."""
 
     def received(self, data: bytes, /) -> None: ...
 

@@ -1,6 +1,4 @@
-"""The points in time at which a table can be shown, as options of the source. Pure, except for this machine's time
-zone.
-"""
+"""The points in time at which a table can be shown, as options of the source. Pure, except for the machine's zone."""
 
 import json
 from collections.abc import Mapping

@@ -1,6 +1,4 @@
-"""What batch and stream readers have in common on the driver: ranges become tasks, which are told where files may
-be.
-"""
+"""What batch and stream readers share on the driver: ranges become tasks, which are told where files may be."""
 
 import logging
 import os

@@ -26,9 +26,7 @@ from .decode import read_only
 BATCH_BYTES: Final = 1_000_000
 """Brokers accept 1048588 bytes in one batch unless configured otherwise."""
 _LZ4_FAST: Final = 1
-"""What Java's client uses if no level is given. The library's own default compresses a little better, and far
-slower.
-"""
+"""What Java's client uses if no level is given. The library's default compresses a little better, and far slower."""
 _PRODUCER_AT: Final = 43
 _NO_BYTES: Final = read_only(b"")
 _NO_INTS: Final = np.zeros(0, np.int32)

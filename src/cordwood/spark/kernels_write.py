@@ -21,9 +21,7 @@ COLUMNS: Final = 4
 
 NO_ROOM: Final = -1
 RECORD_OVERHEAD_MAX: Final = 41
-"""Length, attributes, timestamp and offset deltas, three lengths or counts: what a record takes besides its
-contents.
-"""
+"""Length, attributes, timestamp and offset deltas, three lengths or counts: a record's size besides its contents."""
 HEADER_OVERHEAD_MAX: Final = 10
 
 # State of ``choose``: the partition that currently gets records without a key, and how many bytes it has got in a row.

@@ -21,7 +21,7 @@ TASKS_PER_CORE: Final = 2
 PACK_OFFSETS: Final = 1000
 """Partitions that together have no more new records than this are read by one task."""
 ONE_TASK_OFFSETS: Final = 100
-"""If there are no more records than this in all, one task reads them, however many cores there are: a second would only
+"""With no more records than this in all, one task reads them, however many cores there are: a second would only
 cost.
 """
 

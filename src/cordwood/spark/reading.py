@@ -59,9 +59,7 @@ class Reading:
     arrival: Arrival = field(default_factory=Arrival)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one task. A task that is not ours has none: Spark makes one up if there are no tasks at
-        all.
-        """
+        """The records of one task. A task that is not ours has none: Spark makes one up if there are no tasks."""
         if not isinstance(partition, Task):
             return
         from cordwood.client.raw import RawClient

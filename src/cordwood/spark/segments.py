@@ -189,9 +189,7 @@ class _Segment:
                 return
 
     def _indexed(self, offset: int) -> int:
-        """Where a batch begins that is not after *offset*, according to the index; the beginning if the index is no
-        help.
-        """
+        """Where a batch begins that is not after *offset*, according to the index; the beginning if that is no help."""
         with suppress(OSError, ValueError):
             path = self._directory / file_name(self.base, OFFSET_INDEX)
             with path.open("rb") as file:

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One streaming query. Spark keeps one on the driver, and sends another, which was never asked anything, to the
-    tasks.
-    """
+    """One streaming query. Spark keeps one on the driver, and sends another, which was never asked, to the tasks."""
 
     def __init__(self, options: SourceOptions, clock: Callable[[], float] = time.monotonic) -> None:
         self._options = options

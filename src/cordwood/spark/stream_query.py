@@ -176,9 +176,7 @@ def _may_be_latest(options: SourceOptions) -> bool:
 
 
 def _may_have_been_latest(options: SourceOptions, partition: Partition) -> bool:
-    """May this partition have begun at its end? For one that had no recent records then, it is enough that it may
-    have.
-    """
+    """May this partition have begun at its end? If it had no recent records then, that is possible."""
     match options.starting:
         case AtOffsets(_, offsets):
             return offsets.get(partition) == LATEST

@@ -177,9 +177,8 @@ def _compacted(client: RawClient, topics: Sequence[str]) -> set[str]:
 
 
 def _names(topics: Sequence[str], prefix: str) -> dict[str, str]:
-    """A view's name for each topic. Spark does not distinguish upper and lower case: of such twins, the first gets the
-    name.
-    """
+    """A view's name for each topic. Spark does not distinguish upper and lower case: the first of such twins gets
+    it."""
     found: dict[str, str] = {}
     taken: dict[str, str] = {}
     for topic in topics:

@@ -39,9 +39,7 @@ def handle(broker: "Broker", call: Call, request: DescribeConfigsRequest) -> Des
 
 
 def _wanted(resources: list[DescribeConfigsRequestResource]) -> dict[tuple[int, str], set[str] | None]:
-    """Which settings of which resource; None means all. A resource that is named twice is described once: it takes 100
-    KB.
-    """
+    """Which settings of which resource; None means all. One that is named twice is described once: it takes 100 KB."""
     wanted: dict[tuple[int, str], set[str] | None] = {}
     for resource in resources:
         keys = wanted.setdefault((resource.resource_type, resource.resource_name), set())

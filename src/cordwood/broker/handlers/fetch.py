@@ -67,9 +67,7 @@ MUST_ANSWER: Final = -1
 """In place of a number of bytes: the reader must be told of this at once."""
 
 PARKED_PER_CONNECTION_MAX: Final = 16
-"""Clients have one fetch in flight, or a few. Every new record is reported to all parked fetches, so further ones are
-not parked.
-"""
+"""Clients have one fetch in flight, or a few. All parked fetches are told of every record, so there is a limit."""
 
 
 class Found:
@@ -112,9 +110,7 @@ def _parked(call: Call) -> int:
 
 
 def _replica(broker: "Broker", request: FetchRequest) -> tuple[NodeId | None, int]:
-    """The follower that asks (None for a consumer), and its broker epoch. Requests from its former lives are
-    refused.
-    """
+    """The follower that asks (None for a consumer), and its broker epoch. Its former lives are refused."""
     state = request.replica_state
     if state is None and request.replica_id < 0:
         return _A_CONSUMER

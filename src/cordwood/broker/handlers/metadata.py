@@ -5,7 +5,7 @@
 - 4: the client says whether unknown topics may be created. The answer waits until they are, so that it includes them.
 - 6: there is an error for a leader without the listener that the client is connected to.
 - 8-10: authorised operations. They are left unset: there is no access control yet.
-- 10: topic ids in the answer; 12: topics asked for by id. the requests of 10 and 11 have a field for the id, but it is
+- 10: topic ids in the answer; 12: topics asked for by id. Requests of 10 and 11 have a field for the id, but it is
   refused.
 """
 

@@ -131,9 +131,7 @@ def _append_looking_inside(
     index: int,
     uncommitted: list[Uncommitted],
 ) -> ProduceResponsePartition:
-    """Append a batch whose records must be looked at. A request may not bring more of that work than others can wait
-    for.
-    """
+    """Append a batch whose records must be looked at. A request may not bring more of that than others can wait for."""
     if call.effort > EFFORT_MAX:
         raise Refused(Error.REQUEST_TIMED_OUT, "There is too much to look at in one request; send the rest again.")
     before = partition.log.effort

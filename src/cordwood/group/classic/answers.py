@@ -24,9 +24,7 @@ NO_STRING: Final = b"\xff\xff"
 
 
 class Answers:
-    """The answers to JoinGroup and SyncGroup, in all versions, as long as generation, leader and protocol stay the
-    same.
-    """
+    """Answers to JoinGroup and SyncGroup, in all versions, as long as generation, leader and protocol stay the same."""
 
     __slots__ = ("_join_heads", "_joined", "_sync_heads", "_synced")
 

@@ -1,6 +1,4 @@
-"""How a group is created: it is put in its place at once, with a record, and removed again if that cannot be
-written.
-"""
+"""How a group is created: it is put in its place at once, with a record, and removed if that cannot be written."""
 
 from collections.abc import Callable
 

@@ -107,9 +107,7 @@ class ClassicGroup:
     def of_members(
         cls, group_id: str, generation: int, members: list[Member], now: Instant, protocol_type: str
     ) -> "ClassicGroup":
-        """A stable group of members that know some protocol in common, such as a consumer group that is being
-        downgraded.
-        """
+        """A stable group of members that share some protocol, such as a consumer group that is being downgraded."""
         assert members
         group = cls(group_id)
         group.state, group.state_timestamp = State.STABLE, now.wall_ms

@@ -212,9 +212,7 @@ def _join_again(turn: Turn, joiner: Joiner) -> None:
 
 
 def _wants_change(group: ClassicGroup, member: Member, joiner: Joiner) -> bool:
-    """A leader that rejoins a stable group wants to assign anew, for reasons of its own (new partitions, for
-    example).
-    """
+    """A leader that rejoins a stable group wants to assign anew, for reasons of its own (such as new partitions)."""
     is_leader = member.id == group.roster.leader
     return (group.state is State.STABLE and is_leader) or not member.says(joiner.protocols)
 

@@ -65,9 +65,7 @@ def fail_syncs(turn: Turn, error: Error) -> None:
 
 
 def _delay(turn: Turn) -> None:
-    """More members are probably on their way to a new group; without the delay, each arrival would start a
-    rebalance.
-    """
+    """More members are probably on their way to a new group; otherwise each arrival would start a rebalance."""
     delay_ms = turn.state.config.group_initial_rebalance_delay_ms
     left_ms = max(turn.group.roster.rebalance_timeout_ms - delay_ms, 0)
     turn.group.delay = InitialDelay(delay_ms, left_ms)

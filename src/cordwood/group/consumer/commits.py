@@ -12,9 +12,7 @@ CONSUMER_PROTOCOL_FROM_VERSION = 9
 
 
 def check_commit(member: Member, epoch: int, *, transactional: bool, api_version: int) -> CheckPartition | None:
-    """A member that has not been told of its newest epoch may commit for partitions it has had since an epoch that it
-    knows.
-    """
+    """A member that was not told of its newest epoch may commit what it has had since an epoch that it knows."""
     if not transactional and not member.is_classic and api_version < CONSUMER_PROTOCOL_FROM_VERSION:
         raise Refused(
             Error.UNSUPPORTED_VERSION,

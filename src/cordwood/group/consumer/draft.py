@@ -26,9 +26,7 @@ from .records import current_record
 
 
 class Draft:
-    """A group to read, records for it, and answers to those who wait. *before* are records to be written first, which
-    make room for it.
-    """
+    """A group to read, records for it, and answers to those who wait. *before* are records that make room for it."""
 
     __slots__ = (
         "_looked",
@@ -53,9 +51,7 @@ class Draft:
         self.records = list(before)
         self.replies: list[tuple[Caller, object]] = []
         self.is_unsettled = False
-        """No assignor made the current distribution among its members: there must be an assignment, whatever else
-        changes.
-        """
+        """No assignor made the current distribution: there must be a new assignment, whatever else changes."""
         self._looked = False
         self._when_decided: list[Callable[[], None]] = []
 
@@ -142,9 +138,7 @@ class DraftAhead(Draft):
         return self.group
 
     def abandon(self) -> None:
-        """The request was refused in the end: if it has already changed the copy, make a new one from what was decided
-        before.
-        """
+        """The request was refused: if it has already changed the copy, make a new one from what was decided before."""
         if not self.records:
             return
         records = self._state.ahead.pop(self.original.id).records

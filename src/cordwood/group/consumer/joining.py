@@ -24,9 +24,7 @@ def new_member_id(state: GroupState) -> str:
 
 
 def check_room(group: ConsumerGroup, member_id: str, state: GroupState) -> None:
-    """The target assignments of all members are written as one batch, so there cannot be more members than fit into
-    one.
-    """
+    """All target assignments are written as one batch, so there cannot be more members than fit into one."""
     if member_id in group.members:
         return
     size_max = min(state.config.group_consumer_max_size, state.batch_bytes_max // MEMBER_BYTES_LEAST)
@@ -35,9 +33,7 @@ def check_room(group: ConsumerGroup, member_id: str, state: GroupState) -> None:
 
 
 def find_member(draft: Draft, member_id: str, request: ConsumerGroupHeartbeatRequest) -> Member:
-    """The member that a heartbeat is from; a new one, still unknown to the group, if it joins. Otherwise raises
-    ``Refused``.
-    """
+    """The member that a heartbeat is from; a new, still unknown one if it joins. Otherwise raises ``Refused``."""
     joins = request.member_epoch == JOINING
     if request.instance_id is not None:
         return _find_static(draft, member_id, request.instance_id, request)

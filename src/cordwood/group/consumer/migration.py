@@ -174,9 +174,7 @@ def can_downgrade(state: GroupState, members: Collection[Member]) -> bool:
 
 
 def _are_a_group(members: Collection[Member]) -> bool:
-    """Do they know a protocol in common, and is each instance there once? This is so unless the log was tampered
-    with.
-    """
+    """Do they share a protocol, and is each instance there once? This is so unless the log was tampered with."""
     known = [{each.name for each in _protocols(member)} for member in members]
     static = [member.description.instance_id for member in members if member.description.instance_id is not None]
     return bool(set.intersection(*known)) and len(static) == len(set(static))

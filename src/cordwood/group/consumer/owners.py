@@ -39,9 +39,7 @@ class Owners:
             self._topics.setdefault(topic_id, {}).update(dict.fromkeys(partitions, member_id))
 
     def release(self, member_id: str, held: Held) -> None:
-        """A partition that a later record has given to another member stays with that one: the log may have lost what
-        came between.
-        """
+        """A partition that a later record gave to another member stays there: the log may lack what came between."""
         for topic_id, partitions in held.items():
             owners = self._topics.get(topic_id, {})
             for partition in partitions:

@@ -48,9 +48,7 @@ def is_refresh_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
 
 
 def refresh(draft: Draft, image: MetadataImage, now_ms: int) -> bool:
-    """Look for the topics of patterns, a few at each heartbeat until all are done. Do any match other topics than
-    before?
-    """
+    """Look for the topics of patterns, a few at each heartbeat until all are done. Do any match others than before?"""
     before = dict(draft.group.patterns)
     for text in draft.next_patterns(REFRESHED_AT_ONCE):
         if text not in draft.group.subscriptions.patterns:

@@ -35,9 +35,7 @@ def check_request(request: ConsumerGroupHeartbeatRequest, api_version: int, assi
 
 
 def is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Does the member say everything? It does if it is not sure that the broker knows, and then it wants everything in
-    return.
-    """
+    """Does the member say everything? It does if it is not sure that the broker knows, and wants the same in return."""
     subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     return request.rebalance_timeout_ms != -1 and subscribes and request.topic_partitions is not None
 

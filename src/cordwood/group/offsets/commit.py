@@ -154,9 +154,7 @@ def _find(image: MetadataImage, topic: OffsetCommitRequestTopic, version: int) -
 def _check_group(
     state: GroupState, group: Group | None, request: OffsetCommitRequest, version: int, now: Instant
 ) -> CheckPartition | None:
-    """May the sender commit for the group? If the group does not exist, a sender that claims no membership creates
-    it.
-    """
+    """May the sender commit for the group? One that does not exist is created by a sender that is not a member."""
     if group is None:
         if request.generation_id_or_member_epoch >= 0:
             raise Refused(Error.GROUP_ID_NOT_FOUND if version >= GROUP_ID_NOT_FOUND_SINCE else Error.ILLEGAL_GENERATION)

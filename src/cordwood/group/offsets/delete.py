@@ -1,6 +1,4 @@
-"""OffsetDelete (47), version 0: delete offsets of topics that a group is not subscribed to. DeleteGroups: the whole
-group.
-"""
+"""OffsetDelete (47), version 0: delete offsets of topics that a group is not subscribed to. DeleteGroups: all of it."""
 
 from collections.abc import Iterator
 

@@ -31,9 +31,8 @@ class Slice:
 
     @property
     def is_full(self) -> bool:
-        """Do no more records fit into a batch? Then stop at once: what has been removed is gone when the next slice
-        begins.
-        """
+        """Do no more records fit into a batch? Then stop at once: what was removed is gone when the next slice
+        begins."""
         return self._bytes <= 0
 
     def look(self) -> None:

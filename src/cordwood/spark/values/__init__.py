@@ -10,8 +10,8 @@ this:
 - task: ``batches = decode(chunks, wanted, decoder.needed(columns))``, then ``yield from decoder.rows(batches, columns,
   settings)``.
 
-A decoder can be pickled. What it needs to work (parsers, connections) is created where it is used. The modules that
-do the work are imported only when needed: most queries leave values as they are.
+A decoder can be pickled. What it needs to work (parsers, connections) is created where it is used. The modules that do
+the work are imported only when needed: most queries leave values as they are.
 """
 
 from typing import TYPE_CHECKING

@@ -109,9 +109,7 @@ class ValueDecoder:
         return [*found, (ERROR_COLUMN, "string")] if self.has_error_column else found
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """The schema of what ``rows`` yields if these columns are wanted; the reasons come last, if anything is decoded
-        at all.
-        """
+        """The schema that ``rows`` yields for these columns; the reasons come last, if anything is decoded at all."""
         types = {"value": self.value_type, "key": pa.string() if self.settings.key_format == "string" else pa.binary()}
         fields = [pa.field(name, types.get(name, FIELDS[NAMES.index(name)].type)) for name in columns.names]
         if self.has_error_column and {"key", "value"} & set(columns.names):

@@ -132,9 +132,8 @@ def joined(records: pa.Array) -> bytes:
 
 
 def _cut(records: pa.Array, reason: str) -> tuple[list[pa.Array], int]:
-    """Cut into three parts around the row that Arrow has named, or in half if it has not; and how many records were
-    read for that.
-    """
+    """In three parts around the row that Arrow named, or in half if it named none; and how many records were read for
+    it."""
     found = _ROW.search(reason)
     if found is not None and int(found[1]) < len(records):
         bad = int(found[1])
