@@ -115,7 +115,7 @@ PyObject *stamp(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n
     return fits ? Py_NewRef(Py_None) : NULL;
 }
 
-/* add_entry(entries, size, first, second): append an index entry of *size* bytes, of which *second* takes the last four. */
+/* add_entry(entries, size, first, second): append an index entry of *size* bytes, *second* in the last four. */
 PyObject *add_entry(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 4 || !PyByteArray_Check(args[0])) {

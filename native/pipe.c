@@ -4,8 +4,8 @@
  * pages; docs/decisions/002-sendfile.md says what that costs.
  *
  * There is one pipe for the whole process. It is empty whenever nobody uses it: what a socket did not take is thrown
- * away together with the pipe, and a forked process creates its own. If the pipe is in use, or none that is large enough
- * can be had, the result is NO_PIPE, and the caller does without.
+ * away together with the pipe, and a forked process creates its own. If the pipe is in use, or no pipe that is large
+ * enough can be had, the result is NO_PIPE, and the caller does without.
  */
 
 #ifdef __linux__
