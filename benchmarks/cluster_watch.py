@@ -52,8 +52,8 @@ def _states(port: int, topic: str) -> list[raw.PartitionState]:
 
 
 class Acknowledgements:
-    """An idempotent producer, with librdkafka's defaults for timeouts and retries, that sends small records to partition
-    0 without a pause, and notes when each is acknowledged. A context manager."""
+    """An idempotent producer, with librdkafka's defaults for timeouts and retries, that sends small records to one
+    partition, number 0, without a pause, and notes when each is acknowledged. A context manager."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.longest_gap_s = 0.0
