@@ -108,7 +108,7 @@ class LeaderEpochs:
         return removed
 
     def truncate_until(self, start_offset: int) -> bool:
-        """Forget what lies before *start_offset*; the epoch in force there now begins there. Did anything change?"""
+        """Forget what lies before *start_offset*; the epoch in force there then begins there. Did anything change?"""
         number = bisect_right(self._entries, start_offset, key=_start_of)
         if not number or (number == 1 and self._entries[0].start_offset == start_offset):
             return False

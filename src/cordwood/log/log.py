@@ -303,7 +303,7 @@ class Log:
         sealed = self._active
         indexes = sealed.seal()
         self._add_segment(base_offset, now)
-        self._unsynced_files += indexes  # only now: had it failed, every further append would add them again
+        self._unsynced_files += indexes  # only now: if that failed, every further append would add them again
         self._rolled = True
         sealed.release_file()  # there is no limit to how many segments may be waiting for their sync
         self._producers.end_offset = base_offset

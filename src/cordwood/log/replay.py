@@ -48,7 +48,7 @@ def _replay_segment(producers: Producers, segment: Segment, end_offset: int) -> 
 def reload_producers(
     producers: Producers, snapshots: SnapshotFiles, segments: Sequence[Segment], *, start_offset: int, end_offset: int
 ) -> None:
-    """Restore the producers as of *end_offset* from the newest snapshot before it and the batches after that."""
+    """Restore the producers as of *end_offset* from the newest snapshot up to there and the batches after it."""
     snapshots.keep_between(segments[0].base_offset, end_offset)
     latest = snapshots.load_latest()
     if latest is None:

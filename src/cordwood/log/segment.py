@@ -191,7 +191,7 @@ class Segment:
         return f"{self._directory}/{file_name(self.base_offset, suffix)}{self._ending}"
 
     def note(self, base_offset: int, last_offset: int, max_timestamp: int, size: int) -> None:
-        """A batch of *size* bytes has been appended to the file."""
+        """Note that the next *size* bytes of the file are a batch."""
         position = self.size
         if not position:
             self._first_timestamp = max_timestamp
@@ -342,7 +342,7 @@ class Segment:
         self._find_largest_timestamp()
 
     def cut(self) -> None:
-        """Drop what lies in the file after the last batch that was noted."""
+        """Drop whatever follows the last batch noted."""
         if self.file.size > self.size:
             self.file.truncate(self.size)
 

@@ -32,7 +32,7 @@ class Follower:
     def __init__(self, node: NodeId) -> None:
         self.node = node
         self.epoch = UNKNOWN
-        """The broker epoch of its last fetch: it tells whether the follower has restarted since."""
+        """The broker epoch of its last fetch, by which restarts of the follower are noticed."""
         self.end_offset = UNKNOWN
         self.start_offset = UNKNOWN
         self.caught_up_ms = NEVER_MS
@@ -40,7 +40,7 @@ class Follower:
         self.fetched_end = UNKNOWN
         """Where the leader's log ended at the last fetch."""
         self.counts = False
-        """Must it have a record before that is committed? So with in-sync replicas, and those about to become one."""
+        """Is nothing committed until it has it? True for in-sync replicas, and for those about to become one."""
         self.joining = False
         """Has it been proposed as an in-sync replica, with the outcome still unknown?"""
         self.eligible = False

@@ -80,8 +80,7 @@ _ANSWERS: Final[dict[int, Callable[[bytes, int], tuple[Any, int]]]] = {
 
 
 class Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """Gives up connecting in time to try another server; kazoo would wait a whole session timeout for one that is down.
-    """
+    """Gives up connecting in time to try another server; kazoo would wait a whole session for one that is down."""
 
     connect_timeout_s = 1.0
 
