@@ -1,13 +1,14 @@
-"""Everything about the package stands in ``pyproject.toml``. This file is for the build that is asked for by name:
+"""Everything about the package is in ``pyproject.toml``; this file is for the compiled build, which is made on request:
 
     pip install mypy setuptools
     CORDWOOD_COMPILE=1 pip install --no-build-isolation .
 
-compiles the modules that every request passes through, with mypyc, and the codec of messages that is written in C. The
-sources stay as they are, and so does what the broker does; ``docs/decisions/011-compiled-modules.md`` has what it wins.
+compiles the modules that every request passes through, with mypyc, and the codec of messages, which is written in C.
+The sources stay as they are, and the broker behaves the same; ``docs/decisions/011-compiled-modules.md`` says what is
+gained.
 
-``make compiled`` does it twice: with ``count`` it makes a build that counts what runs, and with ``counted``, after that
-build was trained, one that is laid out accordingly. What was counted lies in ``build/``, beside the object files.
+``make compiled`` does it twice: ``count`` makes a build that counts what runs, and ``counted``, after that build was
+trained, makes one that is laid out accordingly. The counts are in ``build/``, beside the object files.
 """
 
 import os
@@ -15,9 +16,9 @@ from glob import glob
 
 from setuptools import Extension, setup
 
-# None with a lambda or an inner function in what requests pass through: compiled, these are cycles of references. None
-# that declares messages of the wire. None with a NamedTuple that has a field of type object: mypyc builds it, and it
-# cannot be imported. `make compiled` looks whether all can.
+# Three kinds of modules cannot be listed here: those with a lambda or an inner function on the path of requests, which
+# are cycles of references when compiled; those that declare wire messages; and those with a NamedTuple that has a field
+# of type object, which mypyc builds but which cannot be imported. `make compiled` checks that all can be imported.
 COMPILED = """
     effects ids ports
     coordinator/deadlines coordinator/outcome coordinator/shard
@@ -41,8 +42,8 @@ COMPILED = """
     wire/client_frame wire/envelope wire/frame wire/runtime
 """
 
-# What was never seen to run is compiled as if nothing had been counted: it was not trained, and may well be hot.
-# Threads count together, and may be off by a few.
+# Code that the training never reached is compiled as if there were no counts, because it may well be hot in use.
+# All threads share the counters, which may therefore be off by a few.
 OPTIONS = {
     "1": [],
     "count": ["-fprofile-generate", "-fprofile-update=prefer-atomic"],

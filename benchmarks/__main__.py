@@ -51,7 +51,7 @@ def _row_keys(text: str) -> list[str]:
 
 
 def _exit_on_signal(number: int, frame: FrameType | None) -> None:
-    """Leave through every `with`, so that no child stays."""
+    """Leave through every `with`, so that no child process is left behind."""
     raise SystemExit(128 + number)
 
 

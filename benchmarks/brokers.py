@@ -1,7 +1,7 @@
 """The two brokers as processes: how each is started, when it answers, what it costs.
 
-Both get the same settings, a data directory of their own and a free port; Kafka gets the heap and the flags of its own
-start script and no log appender.
+Both get the same settings, a data directory of their own and a free port. Kafka gets the heap and the flags of its own
+start script, and no log appender.
 """
 
 import os
@@ -27,11 +27,11 @@ DELETE_POLL_S: Final = 0.1
 # The same on both sides. Anything else is each broker's default.
 SETTINGS: Final[Mapping[str, str]] = {
     "num.partitions": "4",
-    # What a coordinator waits on purpose is not its speed.
+    # A coordinator's deliberate waits say nothing about its speed.
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
-    # Kafka keeps what was deleted for a minute by default, and would then remove gigabytes while somebody is measured:
-    # with rounds of ten seconds it may be the same one each time.
+    # By default Kafka keeps deleted files for a minute, and would then remove gigabytes while something is measured:
+    # with rounds of ten seconds, perhaps always the same broker.
     "log.segment.delete.delay.ms": "1000",
 }
 
@@ -79,7 +79,7 @@ class Broker:
         return sum(int(process.memory_info().rss) for process in self._family())
 
     def wait_until_gone(self, topic: str) -> None:
-        """Wait for the files of a deleted topic to be removed, so that it is not done at another's expense."""
+        """Wait until the files of a deleted topic are gone, so that the next measurement does not pay for that."""
         deadline = time.monotonic() + DELETE_LIMIT_S
         while any(name.startswith(f"{topic}-") for name in os.listdir(self.logs)):
             if _ends_within(self.process, DELETE_POLL_S) or time.monotonic() > deadline:
@@ -91,7 +91,7 @@ class Broker:
 
 
 class Launch(Protocol):
-    """Starts a broker with its files in `data`. `{port}` in the value of a setting is the port that was chosen."""
+    """Starts a broker with its files in `data`. `{port}` in the value of a setting stands for the chosen port."""
 
     def __call__(self, processes: Processes, data: Path, settings: Mapping[str, str] = SETTINGS) -> Broker: ...
 
@@ -141,7 +141,7 @@ def _start(processes: Processes, name: str, command: list[str], port: int, *, lo
 
 
 def _answers(port: int) -> bool:
-    """Whether the broker answers Metadata and is itself in the answer."""
+    """Whether the broker answers Metadata and lists itself in the answer."""
     try:
         with raw.RawConnection(port, timeout_s=5.0) as connection:
             return raw.broker_count(connection.ask(raw.metadata_frame())) > 0

@@ -1,7 +1,7 @@
-"""How fast the same clients would be on the same machine beside a broker that costs nothing.
+"""How fast the same clients would be on the same machine with a broker that costs nothing.
 
-Clients and broker share the cores. What the clients spend for a megabyte is theirs whatever the broker does: with all
-cores for themselves they could be so much faster and no more. No broker can be measured to be faster than that, here.
+Clients and broker share the cores. What the clients spend on a megabyte does not depend on the broker, so it limits how
+fast they could be with all cores to themselves. On this machine no broker can be measured to be faster than that.
 """
 
 import os
@@ -23,7 +23,7 @@ class Sample(NamedTuple):
 
 
 class Ceiling:
-    """Watches while a load runs. The first half, in which a client warms up, does not count."""
+    """Samples CPU times while a load runs. The first half, in which the client warms up, does not count."""
 
     def __init__(self, broker_s: Callable[[], float]) -> None:
         self._broker_s = broker_s
@@ -42,7 +42,7 @@ class Ceiling:
         self._thread.join()
 
     def of(self, rate: float) -> float:
-        """What *rate* could be at most."""
+        """What *rate* would be with a broker that costs nothing."""
         return rate * (os.cpu_count() or 1) / clients_cores(self._samples)
 
     def _watch(self) -> None:
@@ -64,5 +64,5 @@ def _busy_s() -> float:
 
 
 def _counted_twice(times: object) -> float:
-    """Linux has the time of guests in the user time as well."""
+    """Linux counts the time of guests in the user time as well."""
     return float(getattr(times, "guest", 0.0)) + float(getattr(times, "guest_nice", 0.0))

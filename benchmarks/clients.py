@@ -20,7 +20,7 @@ TOOL_LIMIT_S: Final = 600.0
 ADMIN_TIMEOUT_S: Final = 60.0
 POLL_S: Final = 0.2
 BENCH_CLIENT: Final = str(Path(__file__).parent / "java" / "BenchClient.java")
-CONSUMED_RECORDS: Final = 4  # of the line that ConsumerPerformance prints
+CONSUMED_RECORDS: Final = 4  # a column of the line that ConsumerPerformance prints
 FETCH_RATE: Final = 8
 MIB: Final = 1 << 20
 STEADY_STATE: Final = re.compile(r"steady state records sent, ([\d.]+) records/sec \(([\d.]+) MB/sec\)")
@@ -45,7 +45,7 @@ class ProduceLoad:
 
 @dataclass(frozen=True, slots=True)
 class ConsumeLoad:
-    """Every partition from its beginning to its end, `passes` times after `warm_ups` that do not count."""
+    """Read every partition from beginning to end, `passes` times after `warm_ups` passes that do not count."""
 
     warm_ups: int
     passes: int
@@ -54,7 +54,7 @@ class ConsumeLoad:
 
 @dataclass(frozen=True, slots=True)
 class LatencyLoad:
-    """`fetch_wait_ms` 0 is what EndToEndLatency does: no fetch ever waits at the broker."""
+    """`fetch_wait_ms=0` is what EndToEndLatency does: no fetch ever waits at the broker."""
 
     warm_up: int
     records: int
@@ -94,7 +94,7 @@ class Clients:
         return float(found[-1][1]) * load.record_bytes / 1e6
 
     def consume(self, broker: Reachable, topic: str, load: ConsumeLoad) -> tuple[float, int]:
-        """Read the whole topic again and again; return MB a second of what counts, and one pass's bytes."""
+        """Read the whole topic again and again; return MB a second of the counted passes, and the bytes of one pass."""
         sizes = (load.warm_ups, load.passes, load.consumers)
         figures = self._own("consume", broker.bootstrap, topic, *map(str, sizes))
         return figures["bytes"] * load.passes / 1e6 / figures["seconds"], int(figures["bytes"])
@@ -128,7 +128,7 @@ class Clients:
 
 
 def create_topic(broker: Reachable, topic: str, *, partitions: int, replicas: int = 1) -> None:
-    """Create it and wait until every partition can be used: Kafka answers before its partitions are there."""
+    """Create it and wait until every partition can be used: Kafka answers before its partitions exist."""
     admin = _admin(broker)
     futures = admin.create_topics([NewTopic(topic, partitions, replicas)], operation_timeout=ADMIN_TIMEOUT_S)
     futures[topic].result(ADMIN_TIMEOUT_S)
@@ -136,7 +136,7 @@ def create_topic(broker: Reachable, topic: str, *, partitions: int, replicas: in
 
 
 def end_offsets(broker: Reachable, topic: str, *, partitions: int) -> int:
-    """The sum of the partitions' end offsets: the number of records of a topic that nobody has shortened."""
+    """The sum of the partitions' end offsets: the number of records in a topic from which none was deleted."""
     latest = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
     admin = _admin(broker)
     deadline = time.monotonic() + ADMIN_TIMEOUT_S

@@ -1,7 +1,7 @@
 """The rows that need a cluster: three brokers of ours with a ZooKeeper, beside three of Kafka's.
 
 Both clusters run all the time and are measured in turns, like the single brokers. A row is prepared once for each
-cluster, measured many times, and finished. Whatever a row does to a cluster, it leaves it whole: all brokers up, all
+cluster, measured many times, and finished. Whatever a row does to a cluster, it leaves it intact: all brokers up, all
 replicas in sync.
 """
 
@@ -43,7 +43,7 @@ TOPICS_OF_MANY: Final = 5
 SETTLE_S: Final = 180.0
 NOBODY: Final = -1
 PACE: Final = 200
-"""Acknowledged records before a leader is killed: everybody is warm then."""
+"""Acknowledged records before a leader is killed: everything is warm by then."""
 
 
 class ClusterRow(Protocol):
@@ -62,7 +62,7 @@ class ClusterRow(Protocol):
 
 @dataclass(slots=True)
 class ClusterProduceRow:
-    """ProducerPerformance, as in the rows of a single broker; what counts is all brokers together."""
+    """ProducerPerformance, as in the rows of a single broker; the cost is that of all brokers together."""
 
     clients: Clients
     load: ProduceLoad
@@ -72,7 +72,7 @@ class ClusterProduceRow:
     _topics: int = field(default=0)
 
     def prepare(self, cluster: BrokerCluster) -> None:
-        """Small batches, so that every path of a request gets compiled on Kafka's side."""
+        """Warm up with small batches, so that Java compiles every path of a request."""
         topic = f"bench-{self.key}-warm-up"
         create_topic(cluster, topic, partitions=PRODUCE_PARTITIONS, replicas=REPLICAS)
         self.clients.produce(cluster, topic, replace(self.load, batch_bytes=WARM_UP_BATCH_BYTES))
@@ -143,7 +143,7 @@ class FailoverRow:
 
 @dataclass(slots=True)
 class RestartRow:
-    """A broker stops in good order and starts again: from its start until all its replicas are in sync."""
+    """A broker shuts down cleanly and starts again: timed from its start until all its replicas are in sync."""
 
     clients: Clients
     load: ProduceLoad
@@ -181,7 +181,7 @@ class RestartRow:
 
 @dataclass(slots=True)
 class ManyPartitionsRow:
-    """Thousands of partitions, of which a killed broker led a third: until each of them has another leader."""
+    """Of thousands of partitions, a killed broker led a third: timed until each of them has another leader."""
 
     partitions: int
     key: str = "cluster-5000"
@@ -212,7 +212,7 @@ class ManyPartitionsRow:
         return {ELECTED.key: elected_s}
 
     def _wait_for_a_share(self, cluster: BrokerCluster, victim: int) -> None:
-        """A broker that was killed before leads nothing until it is told to: there would be nobody to replace."""
+        """Elect preferred leaders: a broker that was killed before leads nothing, so there would be none to replace."""
         self._wait_in_sync(cluster)
         with Replicas(RawSettings(cluster.bootstrap)) as replicas:
             replicas.elect(None, unclean=False)
@@ -282,7 +282,7 @@ def measure_clusters(
 
 
 def steps_of(rows: int, *, rounds: int, unmeasured_rounds: int) -> int:
-    """How many steps ``measure_clusters`` tells of."""
+    """How many steps ``measure_clusters`` reports."""
     return 2 * bool(rows) + rows * 2 * (rounds + unmeasured_rounds + 1)
 
 

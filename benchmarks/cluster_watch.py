@@ -1,4 +1,4 @@
-"""What a cluster says of its partitions, asked with hand-made frames; when a producer's records are acknowledged."""
+"""What a cluster says about its partitions, asked with hand-made frames; when a producer's records are acknowledged."""
 
 import struct
 import threading
@@ -38,7 +38,7 @@ def in_sync(cluster: BrokerCluster, topics: Sequence[str]) -> bool:
 
 
 def led_by(cluster: BrokerCluster, topic: str, *, not_from: int | None = None) -> dict[int, int]:
-    """The leader of each partition, as a broker knows it; nothing if it does not answer."""
+    """The leader of each partition as one broker reports it; nothing if that broker does not answer."""
     port = next(member.port for member in cluster.members.values() if member.node_id != not_from)
     return {state.partition: state.leader for state in _states(port, topic)}
 
@@ -52,8 +52,8 @@ def _states(port: int, topic: str) -> list[raw.PartitionState]:
 
 
 class Acknowledgements:
-    """A producer with its client's own defaults that sends small records to partition 0 without a pause, and notes when
-    each is acknowledged. A context manager."""
+    """An idempotent producer, with librdkafka's defaults for timeouts and retries, that sends small records to one
+    partition, number 0, without a pause, and notes when each is acknowledged. A context manager."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.longest_gap_s = 0.0
@@ -68,12 +68,12 @@ class Acknowledgements:
         self._thread = threading.Thread(target=self._run, name="acknowledgements", daemon=True)
 
     def wait(self, count: int, *, limit_s: float) -> None:
-        """Until so many more have come."""
+        """Wait for *count* more acknowledgements."""
         goal = self._count + count
         wait_until(lambda: self._count >= goal, f"{count} more records are acknowledged", limit_s=limit_s)
 
     def forget_gaps(self) -> None:
-        """Measure from here: the last acknowledgement before counts as the beginning."""
+        """Measure gaps from here on: the first begins with the last acknowledgement so far."""
         self.longest_gap_s = 0.0
 
     def __enter__(self) -> Self:
@@ -90,7 +90,7 @@ class Acknowledgements:
 
     def _run(self) -> None:
         while not self._done.wait(SEND_S):
-            with suppress(BufferError):  # so many are under way that no more fit
+            with suppress(BufferError):  # the queue of records in flight is full
                 self._producer.produce(self._topic, bytes(100), partition=0, on_delivery=self._delivered)
             self._producer.poll(0)
         self._producer.flush(60)

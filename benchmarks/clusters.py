@@ -1,7 +1,7 @@
-"""Three brokers as a cluster, ours or Kafka's: started together, counted together, killed and started again one by one.
+"""Three brokers as a cluster, ours or Kafka's: started and measured together, killed and restarted one by one.
 
 Kafka's are combined nodes (each is broker and controller), each with the heap of its start script. Ours share one
-ZooKeeper, which is counted apart: Kafka's controllers live inside of its brokers.
+ZooKeeper, which is counted separately: Kafka's controllers live inside its brokers.
 """
 
 import subprocess
@@ -67,7 +67,7 @@ class BrokerCluster:
         return ",".join(f"127.0.0.1:{member.port}" for member in self.members.values())
 
     def cpu_s(self) -> float:
-        """User and system time of all brokers so far, of those that ended too."""
+        """User and system time of all brokers so far, including those that have ended."""
         return self._ended_cpu_s + sum(_cpu_s(member.process.pid) for member in self._running())
 
     def rss_bytes(self) -> int:
@@ -84,7 +84,7 @@ class BrokerCluster:
         return sum(int(p.io_counters().write_chars) for m in self._running() for p in _family(m.process.pid))
 
     def kill(self, node_id: int) -> float:
-        """kill -9. When it was, by the monotonic clock."""
+        """kill -9; return when, by the monotonic clock."""
         member = self.members[node_id]
         self._ended_cpu_s += _cpu_s(member.process.pid)
         at_s = time.monotonic()
@@ -134,7 +134,7 @@ def launch_cordwood_cluster(processes: Processes, data: Path) -> BrokerCluster:
 
 
 def _nobody_listens(line: str) -> None:
-    """What ZooKeeper has to say is in nobody's way."""
+    """Drop what ZooKeeper prints."""
 
 
 def launch_kafka_cluster(processes: Processes, data: Path) -> BrokerCluster:
@@ -185,7 +185,7 @@ def _start(
 
 
 def answers(port: int, *, brokers: int) -> bool:
-    """Whether this broker answers Metadata, and knows so many brokers."""
+    """Whether this broker answers Metadata, and knows this many brokers."""
     try:
         with raw.RawConnection(port, timeout_s=5.0) as connection:
             return raw.broker_count(connection.ask(raw.metadata_frame())) == brokers

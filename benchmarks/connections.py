@@ -1,6 +1,6 @@
 """Many connections: 500 that do nothing, then 200 more that each produce ten times a second while the 500 stay open.
 
-The rate is the harness's, not the broker's: what is compared is the cost of the same requests, and how long they take.
+The harness sets the rate, not the broker: what is compared is the cost of the same requests, and how long they take.
 """
 
 import asyncio
@@ -92,13 +92,13 @@ async def _active(broker: Broker, connections: list[_Connection], active_s: floa
 
 
 def _starts(begin: float, number: int, active_s: float) -> list[float]:
-    """When a connection sends: at the same interval as all, each a little later than the one before."""
+    """When a connection sends: all at the same interval, each connection a little later than the one before."""
     first = begin + INTERVAL_S * number / ACTIVE_CONNECTIONS
     return [first + INTERVAL_S * turn for turn in range(int(active_s / INTERVAL_S))]
 
 
 async def _produce(connection: _Connection, frame: bytes, starts: list[float]) -> list[float]:
-    """Send at each of the times; a late answer counts from the time it was due, as a waiting user would count."""
+    """Send at each of the times; latency counts from the time a request was due, as a waiting user would count."""
     elapsed_s = []
     for start in starts:
         await asyncio.sleep(max(0.0, start - time.perf_counter()))

@@ -17,7 +17,7 @@ from .scale import Scale
 
 @dataclass(slots=True)
 class RebalanceRow:
-    """The time from the last join until everybody is assigned, the median of several rebalances of one group."""
+    """The time from the last join until all members are assigned, the median of several rebalances of one group."""
 
     members: int
     turns: int
@@ -64,7 +64,7 @@ class RebalanceRow:
 
 
 def group_rows(scale: Scale) -> list[Row]:
-    """Every row about groups that a running broker is enough for."""
+    """Every row about groups that needs nothing but a running broker."""
     few, some, many = scale.rebalances
     return [
         RebalanceRow(2, few, 5 * few, ClassicGroup),

@@ -1,6 +1,6 @@
 """A group of the classic protocol, as its members see it: they join, the first one assigns, they sync.
 
-The members are as light as they can be, so that the time of a rebalance is the broker's.
+The members do as little as possible, so that the time of a rebalance is the broker's.
 """
 
 import struct
@@ -23,19 +23,19 @@ SESSION_TIMEOUT_MS: Final = 30_000
 REBALANCE_TIMEOUT_MS: Final = 60_000
 PROTOCOL: Final = "range"
 
-# Where an answer has its error, and a JoinGroup's its generation: behind the head and the throttle time.
+# Where an answer has its error code, and a JoinGroup's its generation: after the header and the throttle time.
 JOINED: Final = struct.Struct(">4xx4xhi")
 SYNCED: Final = struct.Struct(">4xx4xh")
 GENERATION_MARK: Final = 0x5A5A5A5A
 
-# Until the joins before the last one have surely arrived: nobody answers them, so there is nothing to wait for.
+# A pause that lets all joins but the last arrive: they are not answered yet, so there is no event to wait for.
 SETTLE_S: Final = 0.01
 SETTLE_S_PER_MEMBER: Final = 0.0002
 
 
 @dataclass(slots=True)
 class ClassicGroup:
-    """Members of one group, one to a connection. The first is there before the others and stays the leader."""
+    """Members of one group, one per connection. The first joins before the others and stays the leader."""
 
     wires: Wires
     name: str
@@ -58,7 +58,7 @@ class ClassicGroup:
             self.rebalance(last=0)
 
     def rebalance(self, *, last: int | None = None) -> float:
-        """All join again, with something new to say; the seconds from the last join to the last assignment."""
+        """All join again, with changed metadata; return the seconds from the last join to the last assignment."""
         self._turn += 1
         count = len(self.ids)
         joins = [self._join(member) for member in range(count)]
@@ -78,7 +78,7 @@ class ClassicGroup:
         check(self.wires.ask(self.numbers[0], frame, m.LeaveGroupResponse, LEAVE_VERSION).error_code, "LeaveGroup")
 
     def _enter(self, numbers: range) -> None:
-        """Have the members given their ids, which is all that the first JoinGroup is for."""
+        """Have the members given their ids, which is the only purpose of the first JoinGroup."""
         ids: dict[int, str] = {}
         for number in numbers:
             self.wires.send(number, self._join(None))
@@ -108,7 +108,7 @@ class ClassicGroup:
         return request(wanted, JOIN_VERSION)
 
     def _answer_until_assigned(self) -> None:
-        """Everybody syncs as soon as it has joined, the leader with everybody's assignment."""
+        """Each member syncs as soon as it has joined, the leader with the assignments of all."""
         joined: set[int] = set()
         assigned = 0
         for number, frame in self.wires.frames():
@@ -122,7 +122,7 @@ class ClassicGroup:
                 self.wires.send(number, self._sync_after(number, frame))
 
     def _sync_after(self, number: int, frame: memoryview) -> bytes | bytearray:
-        """What follows an answered JoinGroup. Those who lead nothing have said everything before but the generation."""
+        """The SyncGroup that follows a JoinGroup. A follower's was made before and lacks only the generation."""
         error, self.generation = JOINED.unpack_from(frame)
         check(error, "JoinGroup")
         if number == self.numbers[0]:
@@ -152,7 +152,7 @@ class ClassicGroup:
 
     @property
     def _generation_at(self) -> int:
-        """Behind the head of the frame (size, key, version, id, client) and the group's name."""
+        """After the header of the frame (size, key, version, id, client) and the group's name."""
         return 14 + len(CLIENT) + 1 + 1 + len(self.name)
 
     def _assignment(self, partition: int) -> bytes:

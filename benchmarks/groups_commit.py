@@ -1,7 +1,7 @@
-"""Commits as fast as a broker takes them: 50 members of 10 groups, each for its partition, a few of each on their way.
+"""Commits as fast as a broker takes them: 50 members of 10 groups, each for its own partition, a few of each in flight.
 
-Every request is made once, as bytes, and sent over and over with other numbers in it. Answers are compared as bytes
-too: all of a member's are the same but for the id of the request that they belong to.
+Every request is encoded once, and sent over and over with other numbers in it. Answers are compared as bytes too: a
+member's answers are all the same, except for the id of the request that they belong to.
 """
 
 import struct
@@ -27,14 +27,14 @@ GROUPS: Final = 10
 MEMBERS: Final = 5
 IN_FLIGHT: Final = 5
 
-# Where the number of a request and that of its answer lie in their frames.
+# Where the correlation id is in the frame of a request, and in that of its answer.
 REQUEST_ID_AT: Final = 8
 ANSWER_ID_AT: Final = 4
 MARK: Final = 0x5A5A_5A5A_5A5A
 
 
 class Committer:
-    """One member's requests, of which the numbers change from one to the next: request id and offset."""
+    """One member's requests. Only two numbers change from one to the next: the correlation id and the offset."""
 
     def __init__(self, group: ClassicGroup, member: int) -> None:
         held = m.OffsetCommitRequestPartition(partition_index=member, committed_offset=MARK, committed_metadata="")
@@ -61,7 +61,7 @@ class Committer:
         return b"".join(frames)
 
     def answered(self, data: bytes) -> int:
-        """How many answers are whole with this; raises unless they are all in order and without an error."""
+        """How many answers *data* completes; raises unless they are all in order and without an error."""
         data = self._rest + data
         size = len(self._answer)
         count = len(data) // size
@@ -127,7 +127,7 @@ class CommitRow:
 
 
 def _commit(wires: Wires, committers: Sequence[Committer], active_s: float) -> tuple[float, int]:
-    """Commit for a while; the rate until the last answer, and how many there were."""
+    """Commit for a while; return the rate until the last answer, and how many commits there were."""
     count = 0
     begin = time.perf_counter()
     end = begin + active_s

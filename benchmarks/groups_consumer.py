@@ -1,7 +1,7 @@
 """A group of the consumer protocol, as its members see it: they send heartbeats, the broker assigns.
 
-In life a member reports every five seconds and most of a rebalance is waiting. Here every member that has news to learn
-reports again as soon as it is answered, so what is left is the broker's part.
+A real member sends a heartbeat every five seconds, and most of a rebalance is waiting. Here all members send the next
+one as soon as all are answered, until there is nothing new, so what is left is the broker's part.
 """
 
 import time
@@ -25,7 +25,7 @@ class _Member:
     epoch: int = 0
     held: frozenset[tuple[UUID, int]] = frozenset()
     has_news: bool = False
-    """What it holds has changed since its last report."""
+    """Has what it holds changed since its last heartbeat?"""
 
     def take(self, answer: m.ConsumerGroupHeartbeatResponse) -> None:
         check(answer.error_code, "ConsumerGroupHeartbeat")
@@ -38,7 +38,7 @@ class _Member:
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """Members of one group, one to a connection, on a topic with as many partitions: each shall hold one."""
+    """Members of one group, one per connection, on a topic with as many partitions: each is to hold one."""
 
     wires: Wires
     name: str
@@ -47,13 +47,13 @@ class ConsumerGroup:
     _members: dict[int, _Member] = field(default_factory=dict)
 
     def form(self) -> None:
-        """Let all in but the last."""
+        """Let all members join but the last."""
         for number in self.numbers[:-1]:
             self._enter(number)
         self._report_until_settled()
 
     def rebalance(self) -> float:
-        """The last member joins; the seconds until all hold what they shall hold. Afterwards it leaves again."""
+        """The last member joins; return the seconds until each holds its partition. Afterwards it leaves again."""
         begin = time.perf_counter()
         self._enter(self.numbers[-1])
         self._report_until_settled()
@@ -88,7 +88,7 @@ class ConsumerGroup:
         return self.wires.ask(number, request(message, VERSION), m.ConsumerGroupHeartbeatResponse, VERSION)
 
     def _report_until_settled(self) -> None:
-        """Everybody reports, and those again who may still have something to learn."""
+        """All members send heartbeats, in rounds, until nothing is left to change."""
         waiting = set(self._members)
         for number in sorted(waiting):
             self._report(number)
@@ -104,7 +104,7 @@ class ConsumerGroup:
                     self._report(each)
 
     def _settled(self) -> bool:
-        """Does everybody know the newest epoch, and does everybody know that, and is every partition held once?"""
+        """Are all members at the same epoch, without a change to report, and is every partition held exactly once?"""
         members = self._members.values()
         held = [partition for member in members for partition in member.held]
         same_epoch = len({member.epoch for member in members}) <= 1

@@ -1,7 +1,7 @@
-"""A restart with many groups: how soon all their offsets are there again, and what they take in memory.
+"""A restart with many groups: how soon all their offsets are available again, and how much memory they take.
 
-Ten thousand groups have committed ten partitions each. The brokers have data directories of their own for this and run
-for nothing else.
+Ten thousand groups have committed ten partitions each. The brokers have data directories of their own for this, and are
+used for nothing else.
 """
 
 import time
@@ -57,7 +57,7 @@ def _name(number: int) -> str:
 
 
 def _fill(broker: Broker) -> None:
-    """Commit for all groups as clients do that are in none: nobody has to join for it."""
+    """Commit for all groups as clients without a membership do, so that nobody has to join."""
     create_topic(broker, TOPIC, partitions=PARTITIONS)
     find_coordinators(broker.port)
     with Wires(broker.port, CONNECTIONS) as wires:
@@ -92,7 +92,7 @@ def _check_commit(frame: memoryview) -> None:
 
 
 def _loaded(broker: Broker) -> dict[str, float]:
-    """Ask for a group of every partition of the offsets' topic until all are there; then look at every group."""
+    """Ask for one group per partition of the offsets topic until all are there; then check every group."""
     begin = time.perf_counter()
     homes = {offsets_partition(_name(number)): number for number in range(GROUPS)}
     assert len(homes) == OFFSETS_PARTITIONS
@@ -125,7 +125,7 @@ def _offsets(group: m.OffsetFetchResponseGroup) -> list[tuple[int, int]]:
 
 
 def offsets_partition(group: str) -> int:
-    """The partition of the offsets' topic where a group lives, by Java's hash of its name."""
+    """The partition of the offsets topic that a group belongs to, by Java's hash of its name."""
     code = 0
     for character in group:
         code = (31 * code + ord(character)) & 0xFFFFFFFF

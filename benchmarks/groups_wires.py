@@ -1,6 +1,6 @@
-"""Many connections in one thread, for members of groups: whole frames in, whole frames out, and little else.
+"""Many connections in one thread, for members of groups: complete frames in, complete frames out, and little else.
 
-A member that waits for its group holds its connection, so every member has one, as it has in life.
+A member that waits for its group keeps its connection busy, so every member has one of its own, as real members do.
 """
 
 import selectors
@@ -20,13 +20,13 @@ SILENCE_LIMIT_S: Final = 30.0
 RECEIVE_BYTES: Final = 1 << 18
 CLIENT: Final = "bench"
 
-# Fewer than Kafka lets wait for it to accept them; the next one would wait a second before it tries again.
+# Fewer connections than may wait for Kafka to accept them; beyond that, the next would be tried again after a second.
 BACKLOG: Final = 25
 METADATA_VERSION: Final = 1
 
 FIND_VERSION: Final = 4
 FETCH_VERSION: Final = 9
-# As many as make it sure that every partition of the offsets' topic is the home of one.
+# So many that every partition of the offsets topic certainly has one of them.
 GROUPS_ASKED: Final = 1000
 POLL_S: Final = 0.1
 
@@ -34,7 +34,7 @@ M = TypeVar("M")
 
 
 class Wires:
-    """Connections by number. Each has one request under way at most, but for callers of `received`."""
+    """Connections by number. Each has at most one request in flight, except for callers of `received`."""
 
     def __init__(self, port: int, count: int) -> None:
         self._selector = selectors.DefaultSelector()
@@ -65,7 +65,7 @@ class Wires:
         self._sockets[number].sendall(data)
 
     def received(self) -> Iterator[tuple[int, bytes]]:
-        """(connection, bytes) as they come, for ever."""
+        """(connection, bytes) as they arrive, without end."""
         while True:
             ready = self._selector.select(SILENCE_LIMIT_S)
             if not ready:
@@ -77,7 +77,7 @@ class Wires:
                 yield key.data, data
 
     def frames(self) -> Iterator[tuple[int, memoryview]]:
-        """(connection, frame without its size) as they come, for ever."""
+        """(connection, frame without its size) as they arrive, without end."""
         for number, data in self.received():
             data = self._partial[number] + data
             size = int.from_bytes(data[:4], "big")
@@ -89,7 +89,7 @@ class Wires:
             yield number, memoryview(data)[4:]
 
     def ask(self, number: int, frame: bytes, answer: type[M], version: int) -> M:
-        """One request and its answer, while nothing else is under way."""
+        """Send one request and return its answer, while nothing else is in flight."""
         self.send(number, frame)
         answered, data = next(self.frames())
         assert answered == number
@@ -97,19 +97,19 @@ class Wires:
 
 
 def request(message: object, version: int) -> bytes:
-    """A request as it travels."""
+    """A request as it is sent."""
     (frame,) = request_frame(correlation_id=0, api_version=version, message=message, client_id=CLIENT)
     assert isinstance(frame, bytes)
     return frame
 
 
 def body(message: object, version: int) -> bytes:
-    """A message that travels inside of another one, behind its version."""
+    """A message that is a field of another one, after its version."""
     return version.to_bytes(2, "big") + encode(message, version)
 
 
 def pause(seconds: float) -> None:
-    """For what gives no sign when it has happened."""
+    """Wait for something that gives no sign when it has happened."""
     Event().wait(seconds)
 
 
@@ -119,7 +119,7 @@ def check(error: int, what: str) -> None:
 
 
 def find_coordinators(port: int) -> None:
-    """Wait until every group has a coordinator: the topic of their offsets comes into being with the first question."""
+    """Wait until every group has a coordinator: the first request creates the offsets topic."""
     find = request(m.FindCoordinatorRequest(key_type=0, coordinator_keys=["bench"]), FIND_VERSION)
     anybody = [m.OffsetFetchRequestGroup(group_id=f"bench-{n}", topics=None) for n in range(GROUPS_ASKED)]
     fetch = request(m.OffsetFetchRequest(groups=anybody), FETCH_VERSION)

@@ -1,10 +1,10 @@
 """Does a request cost the same on a long log?
 
-Logs of 1 MB to 10 GB, one partition each; on each the broker's CPU time for an append, a fetch anywhere, a fetch near
-the end and a look-up by time is measured. Ours alone.
+Logs of 1 MB to 10 GB, one partition each; on each the broker's CPU time is measured for an append, a fetch anywhere, a
+fetch near the end and a look-up by time. Ours alone.
 
-What is compared is the broker's work, not the disk's: before its turn a log is read once, because the system may have
-taken pages of it out of the cache (on one machine half of them within minutes, with gigabytes free).
+What is compared is the broker's work, not the disk's: a log is read once before its turn, because the system may have
+dropped pages of it from the cache (on one machine half of them within minutes, with gigabytes free).
 """
 
 import random
@@ -32,19 +32,19 @@ OPERATIONS: Final = ("append", "fetch anywhere", "fetch at the end", "offset by 
 
 @dataclass(frozen=True, slots=True)
 class GrowthPoint:
-    """The broker's CPU microseconds a request, by operation, on a log of `log_bytes`."""
+    """The broker's CPU microseconds per request, by operation, on a log of `log_bytes`."""
 
     log_bytes: int
     cpu_us: dict[str, float]
 
 
 def flatness(points: list[GrowthPoint], operation: str) -> float:
-    """How much dearer the operation is on the longest log than on the shortest."""
+    """How many times as much the operation costs on the longest log as on the shortest."""
     return points[-1].cpu_us[operation] / max(points[0].cpu_us[operation], 1e-9)
 
 
 def measure_growth(broker: Broker, clients: Clients, scale: Scale, on_step: Callable[[str], None]) -> list[GrowthPoint]:
-    """Fill a topic for each size, then go round all of them again and again, so that noise meets every size alike."""
+    """Fill a topic for each size, then measure all of them in turns, so that noise affects every size alike."""
     logs = []
     for size in scale.growth_bytes:
         on_step(f"a log of {size / 1e6:,.0f} MB")
@@ -63,7 +63,7 @@ def measure_growth(broker: Broker, clients: Clients, scale: Scale, on_step: Call
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """A topic of one partition, filled to a size between two moments."""
+    """A topic of one partition, filled to a size between two points in time."""
 
     topic: str
     size: int
@@ -72,7 +72,7 @@ class _Log:
     end_ms: int
 
     def append(self) -> bytes:
-        """One record of this moment: a log whose records were all made at once is no log to find a time in."""
+        """Append one record with the current time: looking up a time needs records of different times."""
         return raw.produce_frame(self.topic, 0, raw.record_batch(count=1, size=100, timestamp_ms=_now_ms()))
 
     def fetch(self, offset: int) -> bytes:
@@ -95,7 +95,7 @@ def _fill(broker: Broker, clients: Clients, size: int) -> _Log:
 
 
 def _record_times(broker: Broker, topic: str, times_ms: range) -> tuple[int, int]:
-    """When the first record was made and when the last: before and after there is nothing to search for."""
+    """The times of the first and the last record: outside of them there is nothing to search for."""
     with raw.RawConnection(broker.port) as connection:
 
         def found(time_ms: int) -> int:

@@ -1,4 +1,4 @@
-"""What is measured and what we want of it: the figures of a row, their targets, medians and ratios. Pure."""
+"""What is measured and what we aim for: the figures of a row, their targets, medians and ratios. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ GB: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One figure of a row. `bound` is the wanted ratio ours/Kafka's: at least it when more is better, else at most.
+    """One figure of a row. `bound` limits the ratio ours/Kafka's: from below if more is better, else from above.
 
-    An `absolute` bound is one of our figure itself, whatever Kafka's is. An infinite one is none: good to know.
+    An `absolute` bound applies to our figure itself, whatever Kafka's is. An infinite bound is no target.
     """
 
     key: str
@@ -67,7 +67,7 @@ ELECTED: Final = Metric("elected", "until all partitions have leaders", "s", 3.0
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One metric of one row, with each side's value in every round. Kafka has none where we are measured alone."""
+    """One metric of one row, with each side's value in every round. Kafka has no values where we are measured alone."""
 
     row: str
     metric: Metric
@@ -84,12 +84,12 @@ class Figure:
 
     @property
     def kafka_median(self) -> float:
-        """One, if we are alone: what is called a ratio is then our figure itself."""
+        """1 if we are measured alone: the ratio is then our figure itself."""
         return median(self.kafka) if self.kafka else 1.0
 
     @property
     def ratio(self) -> float:
-        """Ours by Kafka's; a Kafka figure of nothing counts as a tie when ours is nothing too."""
+        """Ours divided by Kafka's; if both are 0 it is a tie."""
         if self.kafka_median == 0:
             return 1.0 if self.ours_median == 0 else float("inf")
         return self.ours_median / self.kafka_median

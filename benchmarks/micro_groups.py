@@ -24,7 +24,7 @@ from .groups_wires import body, request
 
 CALLS = 2_000
 TURN = 50
-"""So many commits come in before the broker's turn is over, where they gather."""
+"""How many commits arrive in one turn of the broker, where commits are gathered."""
 ROUNDS = 5
 MEMBERS = 500
 TOPIC = "micro"
@@ -37,18 +37,18 @@ NOW = Instant(1_700_000_000_000, 0)
 
 class Silent:
     def debug(self, msg: str, /, *args: object) -> None:
-        """Nobody reads it."""
+        """Drop it."""
 
     info = warning = error = debug
 
 
 class Core:
-    """A broker without a driver: what it wants done is done at once, and answers are kept by connection."""
+    """A broker without a driver: its effects are carried out at once, and answers are kept by connection."""
 
     def __init__(self, directory: str) -> None:
         self.answers: dict[int, memoryview] = {}
         self.lingers = False
-        """Wait for ``linger``? Else the broker hears at once that all has come in."""
+        """Wait for ``linger``? If not, the broker is told at once that its turn is over."""
         self._store = SimStore()
         self._connections: list[Connection] = []
         self._broker = open_broker(
@@ -108,7 +108,7 @@ def best_us(core: Core, connection: int, message: object, version: int) -> float
 
 
 def best_gathered_us(core: Core, connection: int, messages: Sequence[object], version: int) -> float:
-    """All of the messages come in one turn, and again in the next."""
+    """All messages arrive in one turn, and again in the next."""
     frames = [memoryview(request(message, version))[4:] for message in messages]
     turns = CALLS // len(frames)
 
@@ -193,7 +193,7 @@ def commit(joined: m.JoinGroupResponse, partitions: Iterable[int]) -> m.OffsetCo
 
 
 def measure_rebalances(core: Core) -> None:
-    """All join and sync, the leader among them. The frames are made before the clock runs."""
+    """All members join and sync, including the leader. The frames are made before the clock starts."""
     group = "micro-many"
     connections = [core.connect() for _ in range(MEMBERS)]
     ids = [enter(core, group, connections[0])]
@@ -224,7 +224,7 @@ def consumer_join(member_id: str) -> m.ConsumerGroupHeartbeatRequest:
 
 
 def measure_consumers(core: Core) -> None:
-    """Members of the consumer protocol: a new one comes, which is a new epoch for all, who report in one turn."""
+    """Members of the consumer protocol: a new one joins, and all take the step to the new epoch in one turn."""
     connections = [core.connect() for _ in range(MEMBERS)]
     epoch = 0
     for number, connection in enumerate(connections):
@@ -245,7 +245,7 @@ def measure_consumers(core: Core) -> None:
 
 
 def _all_report(core: Core, connections: list[int], before: int | None, epoch: int) -> float:
-    """Everybody goes to the new epoch. At first each is at another one, and says nothing wrong by joining again."""
+    """All members go to the new epoch. At first each is at a different one; there it is correct to join again."""
     if before is None:
         for number, connection in enumerate(connections):
             core.ask(connection, consumer_join(f"member-{number}"), CONSUMER_VERSION)
@@ -279,7 +279,7 @@ def _told(answer: memoryview) -> int:
 
 
 def _all(core: Core, connections: list[int], frames: list[memoryview]) -> float:
-    """Send one frame on every connection, the last first: it is not the leader's."""
+    """Send one frame on every connection, in reverse order, so that the leader's is the last."""
     start = process_time_ns()
     for connection, frame in zip(reversed(connections), reversed(frames), strict=True):
         core.send(connection, frame)

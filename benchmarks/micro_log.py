@@ -1,6 +1,6 @@
-"""What append and tail reads of a log cost in Python, beside the write itself and the checksum.
+"""What appends and tail reads of a log cost in Python, beside the write itself and the checksum.
 
-Run: ``python benchmarks/micro_log.py``. Times are the best of several rounds, in microseconds for one call.
+Run: ``python benchmarks/micro_log.py``. Times are the best of several rounds, in microseconds per call.
 """
 
 import os

@@ -1,7 +1,7 @@
 """What the codec's hot paths cost, beside kio and kafka-python, in one run: ``python benchmarks/micro_wire.py``.
 
-Microseconds for one message, the best of several rounds that alternate between the codecs. kio reads only bytes that
-were made here: it aborts the process on hostile ones.
+Microseconds per message, the best of several rounds that alternate between the codecs. kio reads only bytes that were
+made here, because it aborts the process on hostile ones.
 """
 
 import io
@@ -37,7 +37,7 @@ from cordwood.wire.messages import (
 )
 from cordwood.wire.types import spec_of
 
-with warnings.catch_warnings():  # it reads its schemas by a deprecated function
+with warnings.catch_warnings():  # it reads its schemas with a deprecated function
     warnings.simplefilter("ignore")
     from kafka.protocol.consumer import fetch
     from kafka.protocol.metadata import metadata
@@ -135,7 +135,7 @@ def kafka_python_calls(message: object, version: int) -> tuple[Call, Call]:
     """(decode, encode) by kafka-python."""
     cls, data = KAFKA_PYTHON[type(message).__name__], encode(message, version)
     found = cls.decode(data, version=version)
-    found._header = None  # its decoder leaves this out, its encoder asks for it
+    found._header = None  # its decoder does not set this, but its encoder needs it
     assert bytes(found.encode(version=version)) == data
     return lambda: cls.decode(data, version=version), lambda: found.encode(version=version)
 
@@ -148,7 +148,7 @@ def our_calls(message: object, version: int) -> tuple[Call, Call]:
 
 
 def best_us(calls: list[Call]) -> list[float]:
-    """The best round of each, in turns, so that a noisy machine is noisy for all of them."""
+    """The best round of each, measured in turns, so that noise affects all of them alike."""
     rounds = [[one_round(call) for call in calls] for _ in range(ROUNDS)]
     return [min(times) for times in zip(*rounds, strict=True)]
 

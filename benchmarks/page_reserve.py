@@ -1,12 +1,12 @@
-"""Free memory that is really there, for whoever writes next.
+"""Free memory that the machine really has, for the broker that writes next.
 
-On a virtual machine much of the free memory may be the host's: the first write to such a page costs ten times what the
-copy does (2 s a gigabyte where we measured it, 0.2 s otherwise), and free pages go back to the host within seconds.
+On a virtual machine much of the free memory may belong to the host: the first write to such a page costs ten times what
+the copy does (2 s a gigabyte where we measured it, 0.2 s otherwise), and free pages go back to the host within seconds.
 Whether a broker meets such pages depends on who deleted a log last. This broker frees a deleted log at once and Kafka
-after a minute, so in rounds that alternate it was Kafka that found the pages which the other had paid for.
+after a minute, so in alternating rounds it was Kafka that got the pages which the other had paid for.
 
-A reserve is a file as large as what a load will write, cut as fast as the broker writes: both brokers then write to
-pages of the cache that were freed a moment ago. (Memory of a process, given back in the same way, did not help.)
+A reserve is a file as large as what a load will write, truncated as fast as the broker writes: both brokers then write
+to pages of the cache that were freed a moment ago. (Memory of a process, given back in the same way, did not help.)
 """
 
 import sys
@@ -25,7 +25,7 @@ STEP_BYTES: Final = 1 << 20
 
 
 class PageReserve:
-    """Holds `size` bytes of the page cache, less what `written` has grown by; none where that cannot be done well."""
+    """Holds `size` bytes of the page cache, less what was `written` since; nothing where that is not possible."""
 
     def __init__(self, size: int, written: Callable[[], int]) -> None:
         able = sys.platform == "linux" and psutil.virtual_memory().available > 3 * size
@@ -52,7 +52,7 @@ class PageReserve:
             self._file.close()
 
     def _give_back(self) -> None:
-        with suppress(psutil.NoSuchProcess):  # the broker ended; who waits for it will say so
+        with suppress(psutil.NoSuchProcess):  # the broker ended; whoever waits for it will report that
             self._follow()
 
     def _follow(self) -> None:

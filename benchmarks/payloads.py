@@ -1,7 +1,7 @@
 """The values that ProducerPerformance sends, made beforehand.
 
-Told a size alone, the tool draws every byte of every record anew, in the thread that sends: with records of 1 KB that
-takes most of a core, and what is measured is a generator of random numbers. Told a file, it picks lines of it.
+Given only a size, the tool draws every byte of every record anew, in the thread that sends: with records of 1 KB that
+takes most of a core, and what is measured is a random number generator. Given a file, it picks lines from it.
 """
 
 import random
@@ -9,7 +9,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Final
 
-FILE_BYTES: Final = 1_000_000  # few enough to stay in a processor's cache
+FILE_BYTES: Final = 1_000_000  # small enough to stay in a processor's cache
 
 
 def payload_file(directory: Path, record_bytes: int) -> Path:

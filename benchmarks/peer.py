@@ -1,6 +1,6 @@
 """Apache Kafka and its tools, fetched once through Maven and kept in a cache directory of the project.
 
-Owns the jars and the command line of a JVM; the broker process and the tools' output are others' business.
+Owns the jars and the command line of a JVM; other modules deal with the broker process and the tools' output.
 The real-client tests use this module too.
 """
 
@@ -27,8 +27,8 @@ PERFORMANCE_FLAGS: Final = (
     "-XX:MaxInlineLevel=15",
     "-Djava.awt.headless=true",
 )
-# For short commands: the least start-up, no second core taken by compiler or collector threads, and no look at whether
-# the compiler of Kafka's jars made sense, which takes a sixth of the start.
+# For short commands: a fast start, no second core taken by compiler or collector threads, and no verification of the
+# bytecode in Kafka's jars, which takes a sixth of the start.
 SHORT_LIVED_FLAGS: Final = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
@@ -73,12 +73,12 @@ def java() -> str:
 
 @cache
 def _runs(program: str) -> bool:
-    """macOS has a java that only says that there is none."""
+    """Whether it runs at all: macOS has a java that only says that there is none."""
     return subprocess.run([program, "-version"], capture_output=True).returncode == 0
 
 
 def kafka_jars() -> Path:
-    """The directory of Kafka's jars; made by Maven the first time (about 20 s), at once afterwards."""
+    """The directory of Kafka's jars; Maven fills it the first time (about 20 s)."""
     jars = CACHE / f"kafka-{KAFKA_VERSION}"
     if not jars.is_dir():
         _download(jars)
@@ -103,7 +103,7 @@ def java_command(
 
 
 def compile_java(sources: Sequence[Path], classes: Path) -> None:
-    """Compile files that use Kafka's jars into the directory `classes`, all or nothing."""
+    """Compile files that use Kafka's jars into the directory `classes`: all of them or none."""
     java()
     path = classpath()
     with tempfile.TemporaryDirectory(dir=CACHE) as work:
@@ -125,7 +125,7 @@ def _download(jars: Path) -> None:
             "Apache Kafka comes through Maven: install it (Debian: apt-get install maven; macOS: brew install maven)."
         )
     CACHE.mkdir(exist_ok=True)
-    # Filled aside and renamed, so that a half-made copy is never taken for a whole one, nor by two at once.
+    # Filled under another name, then renamed: nobody uses an incomplete copy, and two runs do not fill the same one.
     with tempfile.TemporaryDirectory(dir=CACHE) as work:
         directory = Path(work)
         (directory / "pom.xml").write_text(_pom())
@@ -149,7 +149,7 @@ def _download(jars: Path) -> None:
 
 
 def _move(made: Path, wanted: Path) -> None:
-    """Give a finished directory its name; somebody else may have been first with the same."""
+    """Give a finished directory its name, unless another run was first."""
     try:
         made.rename(wanted)
     except OSError:

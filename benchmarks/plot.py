@@ -1,4 +1,4 @@
-"""The picture of a run: every figure's ratio to Kafka beside its target, and the cost of requests as a log grows."""
+"""The chart of a run: every figure's ratio to Kafka beside its target, and the cost of requests as a log grows."""
 
 from collections.abc import Sequence
 from math import isinf

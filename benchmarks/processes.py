@@ -1,4 +1,4 @@
-"""Child processes of a run: every one started here is stopped, by its pid, however the run ends."""
+"""Child processes of a run: every process started here is stopped, by its pid, however the run ends."""
 
 import subprocess
 import threading
@@ -34,7 +34,7 @@ class Processes:
             self.stop(process)
 
     def start(self, command: Sequence[str], *, name: str) -> subprocess.Popen[bytes]:
-        """Start a server; both its streams go to a file of the logs' directory."""
+        """Start a server; its stdout and stderr go to a file in the directory of logs."""
         path = self._log(name)
         with path.open("wb") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

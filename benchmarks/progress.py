@@ -1,4 +1,4 @@
-"""One line that says what runs now: rewritten in place on a terminal, a line per step elsewhere."""
+"""One line that says what is running: rewritten in place on a terminal, one line per step elsewhere."""
 
 import sys
 import time
@@ -22,12 +22,12 @@ class Progress:
         self._show(self._line(""), end="" if self._terminal else "\n")
 
     def detail(self, text: str) -> None:
-        """Something about the running step; shown on a terminal only."""
+        """A detail of the running step; shown only on a terminal."""
         if self._terminal:
             self._show(self._line(text), end="")
 
     def part(self, text: str) -> None:
-        """A part of the running step that takes long enough to be named everywhere."""
+        """A part of the running step that takes long enough to be shown everywhere."""
         self._show(self._line(text), end="" if self._terminal else "\n")
 
     def note(self, text: str) -> None:

@@ -1,6 +1,6 @@
 """The few requests that the harness sends itself, as bytes: old, non-flexible versions that every broker still serves.
 
-Written by hand so that neither side's own code takes part in what is measured. Metadata 1, Produce 3, Fetch 4,
+Written by hand so that neither side's own code is part of what is measured. Metadata 1, Produce 3, Fetch 4,
 ListOffsets 1.
 """
 
@@ -39,7 +39,7 @@ class RawConnection:
         self._socket.close()
 
     def ask(self, frame: bytes) -> bytes:
-        """Send one framed request; return the answer's body, behind its correlation id."""
+        """Send one framed request; return the answer's body, after its correlation id."""
         self._socket.sendall(frame)
         return self._receive(int.from_bytes(self._receive(4), "big"))[4:]
 
@@ -55,7 +55,7 @@ class RawConnection:
 
 
 def metadata_frame() -> bytes:
-    """Asks for the brokers alone: an empty list of topics."""
+    """Asks for the brokers only, with an empty list of topics."""
     return _frame(METADATA, 1, struct.pack(">i", 0))
 
 
@@ -69,7 +69,7 @@ def topic_frame(topic: str) -> bytes:
 
 
 class PartitionState(NamedTuple):
-    """A partition as Metadata tells of it."""
+    """A partition as Metadata describes it."""
 
     partition: int
     leader: int
@@ -177,7 +177,7 @@ def _one_partition(topic: str, partition: int, rest: bytes) -> bytes:
 
 
 def _behind_topic(body: bytes, at: int) -> int:
-    """Where the error code of the only partition of the only topic lies, in an answer whose topics begin at `at`."""
+    """Where the error code of the only partition of the only topic is, in an answer whose topics begin at `at`."""
     (length,) = struct.unpack_from(">h", body, at + 4)
     return at + 4 + 2 + int(length) + 4 + 4
 

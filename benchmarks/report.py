@@ -1,4 +1,4 @@
-"""What a run leaves: a table to read, a JSON file to compare with later ones."""
+"""What a run leaves behind: a table to read, and a JSON file to compare with later runs."""
 
 import datetime
 import json
@@ -115,7 +115,7 @@ def _figure_json(figure: Figure) -> dict[str, object]:
 
 
 def _machine() -> dict[str, object]:
-    """What bears on speed, and nothing that names the machine."""
+    """What affects speed, and nothing that identifies the machine."""
     return {
         "system": f"{platform.system()} {platform.release()}",
         "processor": _processor(),
@@ -147,7 +147,7 @@ def _versions() -> dict[str, str]:
 
 
 def _build() -> str:
-    """Compiled as it is released, or from the sources."""
+    """Compiled, as released, or pure, from the sources."""
     return "compiled" if (dispatch.__file__ or "").endswith(tuple(EXTENSION_SUFFIXES)) else "pure"
 
 

@@ -1,7 +1,7 @@
 """The rows of the table that a Java client loads: produce, consume, latency, a thousand partitions.
 
 A row is prepared once for each broker, measured many times, and finished. Every measurement of a produce row has a
-topic of its own, so that no round meets the log of an earlier one.
+topic of its own, so that no round appends to the log of an earlier one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from .scale import Scale
 
 PARTITIONS: Final = 4
 MANY_PARTITIONS: Final = 1_000
-STORED_PER_BYTE: Final = 1.15  # of a value of 100 bytes, with what is around it
+STORED_PER_BYTE: Final = 1.15  # for values of 100 bytes, with what a record adds to them
 
 
 class Row(Protocol):
@@ -46,7 +46,7 @@ class ProduceRow:
     _topics: int = field(default=0)
 
     def prepare(self, broker: Broker) -> None:
-        """Nothing: each measurement makes its topic."""
+        """Nothing: each measurement creates its own topic."""
 
     def measure(self, broker: Broker) -> Mapping[str, float]:
         self._topics += 1
@@ -64,7 +64,7 @@ class ProduceRow:
 
 @dataclass(slots=True)
 class ConsumeRow:
-    """Two consumers unless said otherwise: one alone is so much slower than a broker that it measures itself."""
+    """Two consumers by default: a single one is so much slower than a broker that it would be what is measured."""
 
     key: str
     title: str
@@ -97,7 +97,7 @@ class ConsumeRow:
 
 @dataclass(slots=True)
 class ConsumeToolRow:
-    """Kafka's own tool for it, alone in a group: a new group each time, so that it begins at the beginning."""
+    """ConsumerPerformance, alone in a group: a new group each time, so that it begins at the beginning."""
 
     key: str
     title: str
@@ -152,7 +152,7 @@ def load_rows(clients: Clients, scale: Scale) -> list[Row]:
 
 
 def warm_up_load(scale: Scale) -> ProduceLoad:
-    """Sent to both brokers before anything counts: small batches, so that every path of a request gets compiled."""
+    """Sent to both brokers before anything counts: small batches, so that Java compiles every path of a request."""
     return _small(2 * scale.produce_small_records, batch_bytes=8 * 1024, acks="1")
 
 
@@ -200,7 +200,7 @@ def _latency_rows(clients: Clients, scale: Scale) -> list[Row]:
 
 
 def _watched(broker: Broker, total_bytes: int, load: Callable[[], float]) -> Mapping[str, float]:
-    """The rate of a load that moves so many bytes, what it could be at most, and what it costs the broker."""
+    """The rate of a load that moves *total_bytes*, what the rate could be at most, and what it costs the broker."""
     before = broker.cpu_s()
     with Ceiling(broker.cpu_s) as ceiling:
         rate = load()
@@ -209,7 +209,7 @@ def _watched(broker: Broker, total_bytes: int, load: Callable[[], float]) -> Map
 
 
 def _fill(clients: Clients, broker: Broker, topic: str, load: ProduceLoad, *, partitions: int) -> None:
-    """Make a topic to read from, and see that all of it is there."""
+    """Fill a topic to read from, and check that all of it is there."""
     create_topic(broker, topic, partitions=partitions)
     clients.produce(broker, topic, load)
     held = end_offsets(broker, topic, partitions=partitions)

@@ -1,6 +1,6 @@
 """One run of the benchmarks: start-up first, then both brokers side by side until the end.
 
-Owns the order of things: warm-up, rounds that alternate, what is measured when. Each row knows how to measure itself.
+Owns the order of things: warm-up, alternating rounds, what is measured when. Each row knows how to measure itself.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,13 +26,13 @@ from .spark_rows import spark_rows
 from .spark_session import Spark
 
 WARM_UP_TOPIC: Final = "bench-warm-up"
-# Measured by looking at the processes, or at one of them; the others are Row objects.
+# Measured by looking at the broker processes, or at one of them; all other rows are Row objects.
 PROCESS_ROWS: Final = ("start", "groups-load", "memory", "growth")
 CLUSTER_ROWS: Final = ("cluster-produce", "cluster-failover", "cluster-restart", "cluster-5000")
 
 
 class Run:
-    """`only` names the rows to measure, if not all of the scale's; the brokers' data and logs go to `directory`."""
+    """`only` names the rows to measure, all of the scale's by default; the brokers' data and logs go to `directory`."""
 
     def __init__(
         self, processes: Processes, directory: Path, *, quick: bool, rounds: int, only: Sequence[str] | None = None
@@ -67,7 +67,7 @@ class Run:
 
     @contextmanager
     def _blaming_the_dead(self, brokers: Sequence[Broker]) -> Iterator[None]:
-        """Whatever fails because a broker ended is reported as that."""
+        """Report a failure as a broker that ended, if one has ended."""
         try:
             yield
         except Exception as error:
@@ -102,7 +102,7 @@ class Run:
         return measure_growth(brokers[0], self._clients, self._scale, self._progress.part)
 
     def _measure_clusters(self) -> None:
-        """When the single brokers are gone: six brokers are enough for a machine."""
+        """Runs after the single brokers have stopped: six brokers are enough for a machine."""
         rows = [row for row in cluster_rows(self._clients, self._scale) if row.key in self._only]
         if not rows:
             return

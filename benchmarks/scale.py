@@ -1,4 +1,4 @@
-"""How much load a run makes: everything a full run and a quick one differ in."""
+"""How much load a run makes: everything in which a full run and a quick one differ."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -26,7 +26,7 @@ class Scale:
     produce_large_records: int
     consume_records: int
     consume_warm_ups: int
-    """Passes over a topic that do not count: Java compiles for that long."""
+    """Passes over a topic that do not count: Java keeps compiling for that long."""
     consume_passes: int
     consume_tool_records: int
     latency_warm_up: int
@@ -35,9 +35,9 @@ class Scale:
     idle_s: float
     active_s: float
     rebalances: tuple[int, int, int]
-    """Of groups with 2, 50 and 500 members, in each round."""
+    """In each round, for groups with 2, 50 and 500 members."""
     spark_warm_ups: int
-    """Measurements of each Spark row that do not count, beside the unmeasured rounds."""
+    """Measurements of each Spark row that do not count, in addition to the unmeasured rounds."""
     spark_records: int
     spark_peak_records: int
     spark_rows: int

@@ -30,7 +30,7 @@ LOADED_ANYWAY: Final = ("pyarrow.compute", "pyspark.sql.datasource", "cordwood.r
 
 
 def first(directory: str, kind: str, bootstrap: str, topic: str) -> dict[str, float]:
-    """How long the first query of a session takes, once the session is there."""
+    """How long the first query of a session takes, once the session exists."""
     session = _session(directory)
     options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
     begin = time.perf_counter()
@@ -56,7 +56,7 @@ def peak(directory: str, bootstrap: str, topic: str, records: str, direct: str) 
 
 
 def kernels() -> dict[str, float]:
-    """How long a first query waits for numba: where it is planned, and then where its tasks run, side by side."""
+    """How long a first query waits for numba: in the process that plans it, and then in its concurrent tasks."""
     return {KERNELS.key: max(_loads_s(1)) + max(_loads_s(TASKS))}
 
 
@@ -92,7 +92,7 @@ def _count(session: "SparkSession", kind: str, options: dict[str, str]) -> int:
 
 
 def _workers_peak_bytes() -> int:
-    """Workers stay when their tasks are done, and Linux knows the most that each of them had."""
+    """Workers stay alive when their tasks are done, and Linux knows the peak memory of each."""
     children = psutil.Process(os.getpid()).children(recursive=True)
     workers = [process for process in children if _is_worker(process)]
     assert workers, "Spark keeps its workers"
@@ -102,7 +102,7 @@ def _workers_peak_bytes() -> int:
 def _is_worker(process: psutil.Process) -> bool:
     try:
         return process.cmdline()[-1:] == [WORKER]
-    except psutil.Error:  # it ended, as those do that only plan
+    except psutil.Error:  # it has ended, as processes that only plan do
         return False
 
 

@@ -1,8 +1,8 @@
 """Spark's own Kafka connector, fetched once through Maven and kept in the project's cache.
 
-The tests take it as the judge of our source, the benchmarks as its peer.
+The tests compare our source with it, the benchmarks measure it as the peer.
 
-There is none yet for the newest Spark; these versions work with it.
+There is no release for the newest Spark yet; these versions work with it.
 """
 
 import shutil
@@ -23,7 +23,7 @@ DIRECTORY: Final = CACHE / "spark-kafka-4.2.0"
 
 
 def jars() -> list[Path] | None:
-    """The connector's jars; None if Maven is not here, or cannot bring them."""
+    """The connector's jars; None if Maven is not installed, or cannot fetch them."""
     if not DIRECTORY.is_dir() and not _download():
         return None
     return sorted(DIRECTORY.glob("*.jar"))
@@ -34,7 +34,7 @@ def _download() -> bool:
     if maven is None or shutil.which("java") is None:
         return False
     CACHE.mkdir(exist_ok=True)
-    # Filled aside and renamed, so that a half-made copy is never taken for a whole one, nor by two at once.
+    # Filled under another name, then renamed: nobody uses an incomplete copy, and two runs do not fill the same one.
     with tempfile.TemporaryDirectory(dir=CACHE) as work:
         for artifact in ARTIFACTS:
             command = [maven, "-q", "-B", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={work}/jars"]

@@ -1,4 +1,4 @@
-"""The rows that need a Spark session nobody has used: its first query, and how much memory a task comes to need.
+"""The rows that need an unused Spark session: its first query, and how much memory a task comes to need.
 
 Each measurement is a process of its own (`spark_child.py`), with a session that ends with it.
 """
@@ -33,8 +33,8 @@ def _child(processes: Processes, *arguments: str) -> dict[str, float]:
 class FirstQueryRow:
     """A small batch is the first thing that a session does.
 
-    What numba has to do with that is measured apart, in processes that do nothing else: one, as where the query is
-    planned, then two at once, as where its tasks run.
+    Numba's part of that is measured separately, in processes that do nothing else: first one, like the process that
+    plans the query, then two at once, like those that run its tasks.
     """
 
     clients: Clients
@@ -45,7 +45,7 @@ class FirstQueryRow:
     metrics: Sequence[Metric] = (FIRST_QUERY, KERNELS)
 
     def prepare(self, broker: Broker) -> None:
-        """The kernels have run on this machine before; for the files, so has the connector."""
+        """Measure once without counting, so that the kernels are compiled and the files of both sides are cached."""
         fill(broker, self.clients, self._topic, FIRST_QUERY_RECORDS, partitions=PARTITIONS)
         self.measure(broker)
 
@@ -66,7 +66,7 @@ class FirstQueryRow:
 
 @dataclass(slots=True)
 class PeakRow:
-    """One task reads some of a partition, and then ten times as much: the peak of its process's memory. Ours alone."""
+    """One task reads some of a partition, and then ten times as much: the peak memory of its process. Ours alone."""
 
     clients: Clients
     processes: Processes

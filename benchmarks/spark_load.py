@@ -1,4 +1,4 @@
-"""What the Spark rows have in common: topics full of records, the aggregate that reads them, whether all came."""
+"""What the Spark rows share: topics full of records, the aggregate that reads them, the check that all were read."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 RECORD_BYTES: Final = 100
-# The format that reads and writes each side's broker.
+# The format that reads from and writes to each side's broker.
 FORMATS: Final[Mapping[str, str]] = {"cordwood": "cordwood", "kafka": "kafka"}
-# It looks at the bytes of all values, at offsets and times.
+# It looks at the bytes of all values, at the offsets and at the timestamps.
 AGGREGATE: Final = ("count(1)", "sum(length(value))", "max(offset)", "max(timestamp)")
 
 
 def fill(
     broker: Broker, clients: Clients, topic: str, records: int, *, partitions: int, batch_bytes: int = 64 * 1024
 ) -> None:
-    """Make a topic with so many records: ProducerPerformance sends the same ones each time."""
+    """Create a topic with this many records: ProducerPerformance sends the same ones each time."""
     create_topic(broker, topic, partitions=partitions)
     warm_up = records // 4
     load = ProduceLoad(records, record_bytes=RECORD_BYTES, batch_bytes=batch_bytes, acks="all", warm_up=warm_up)
@@ -34,7 +34,7 @@ def check(broker: Broker, what: str, found: int, expected: int) -> None:
 
 
 def aggregate(frame: "DataFrame") -> "DataFrame":
-    """One row; how many records and how many bytes come first in it."""
+    """One row; its first two columns are the number of records and the number of bytes."""
     from pyspark.sql.functions import expr
 
     return frame.agg(*(expr(text) for text in AGGREGATE))

@@ -1,4 +1,4 @@
-"""What is wanted of the Spark part, beside Spark's own Kafka connector. Pure."""
+"""The targets of the Spark part, relative to Spark's own Kafka connector. Pure."""
 
 from math import inf
 from typing import Final

@@ -25,12 +25,12 @@ from .spark_trickle import TrickleRow
 MICRO_BATCHES: Final = 5
 STREAM_LIMIT_S: Final = 600
 STORED_PER_ROW: Final = 120
-# For each road of ours: what it needs to be told. The files are read unless one says no.
+# The options for each way that we can read: the files are used unless an option says no.
 ROADS: Final[Mapping[str, Mapping[str, str]]] = {"direct": {}, "fetch": {"direct": "never"}}
 
 
 def spark_rows(clients: Clients, processes: Processes, spark: Spark, scale: Scale) -> list[Row]:
-    """Every row about Spark. Those with sessions of their own come first, while there is no other."""
+    """Every row about Spark. Those that start sessions of their own come first, while no other session runs."""
     return [
         FirstQueryRow(clients, processes, spark.directory),
         PeakRow(clients, processes, spark.directory, scale.spark_peak_records),
@@ -43,7 +43,7 @@ def spark_rows(clients: Clients, processes: Processes, spark: Spark, scale: Scal
 
 @dataclass(slots=True)
 class ReadRow:
-    """Kafka's connector has one road; its figure stands beside both of ours."""
+    """Kafka's connector can read in one way only; its figure is compared with both of ours."""
 
     clients: Clients
     spark: Spark
@@ -76,7 +76,7 @@ class ReadRow:
         return self.records / took_s / 1000
 
     def _read(self, broker: Broker, options: Mapping[str, str]) -> tuple[int, int]:
-        """How many records, and how many bytes."""
+        """The number of records and the number of bytes read."""
         reader = self.spark.session.read.format(FORMATS[broker.name]).options(**options)
         (row,) = aggregate(reader.load()).collect()
         return row[0], row[1]

@@ -1,6 +1,6 @@
 """A Spark session for measurements: two cores, Spark's defaults, both connectors in it.
 
-Both sides of a row run in the same session, so that each meets a JVM that is as warm as the other's.
+Both sides of a row run in the same session, so that the JVM is equally warm for both.
 """
 
 import os
@@ -21,7 +21,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.driver.memory": "3g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # The aggregates have one row: a stream would keep a state for each of 200 partitions.
+    # The aggregates have one row: with the default, a stream would keep a state for each of 200 partitions.
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",
@@ -32,7 +32,7 @@ SETTINGS: Final[Mapping[str, str]] = {
 def make_session(log: Path) -> "SparkSession":
     """
     Raises:
-        PeerMissingError: PySpark or Spark's Kafka connector is not here; the text says what to do.
+        PeerMissingError: PySpark or Spark's Kafka connector is missing; the text says what to do.
     """
     try:
         from pyspark.sql import SparkSession
@@ -42,7 +42,7 @@ def make_session(log: Path) -> "SparkSession":
     jars = spark_connector.jars()
     if jars is None:
         raise peer.PeerMissingError("Spark's Kafka connector comes through Maven, and Maven did not bring it")
-    # Workers must be this Python, wherever another one may be found first.
+    # Workers must run this Python, even if another one comes first on the path.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("cordwood benchmarks")
     for name, value in {**SETTINGS, "spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}.items():
@@ -80,7 +80,7 @@ class Spark:
 
 @contextmanager
 def _errors_to(log: Path) -> Iterator[None]:
-    """What the JVM says goes to a file: it keeps for life the stream that it is started with."""
+    """Send the JVM's stderr to a file: a JVM keeps the stream that it was started with for life."""
     kept = os.dup(2)
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:

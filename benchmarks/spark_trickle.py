@@ -1,4 +1,4 @@
-"""What a micro-batch costs that has next to nothing to do: a few rows a batch, one batch after another."""
+"""What a micro-batch costs that has next to nothing to do: a few rows per batch, one batch after another."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ROWS_PER_BATCH: Final = 8
 FIRST_BATCHES: Final = 10
-"""Not counted: workers start, plans are compiled."""
+"""Not counted: in these, workers start and plans are compiled."""
 LIMIT_S: Final = 300.0
 POLL_S: Final = 1
 TOPICS: Final[Mapping[str, int]] = {BATCH_FOUR.key: PARTITIONS, BATCH_ONE.key: 1}
@@ -28,8 +28,8 @@ TOPICS: Final[Mapping[str, int]] = {BATCH_FOUR.key: PARTITIONS, BATCH_ONE.key: 1
 
 @dataclass(slots=True)
 class TrickleRow:
-    """The topic is full and each micro-batch is limited, so there is always one to do, and the broker is asked for the
-    latest offsets before each, as with records that come in slowly."""
+    """The topic is filled beforehand and each micro-batch is limited, so that there is always another one. The broker
+    is asked for the latest offsets before each, as it is when records arrive slowly."""
 
     clients: Clients
     spark: Spark
@@ -40,7 +40,7 @@ class TrickleRow:
     metrics: Sequence[Metric] = (BATCH_FOUR, BATCH_ONE)
 
     def prepare(self, broker: Broker) -> None:
-        # Partitions do not get exactly the same, so there are some more than needed.
+        # Partitions do not get exactly the same number of records, so there are more than needed.
         records = 4 * ROWS_PER_BATCH * (self.batches + FIRST_BATCHES)
         for partitions in TOPICS.values():
             topic = self._topic(partitions)
@@ -70,7 +70,7 @@ class TrickleRow:
             query.stop()
 
     def _batch_times_ms(self, broker: Broker, query: "StreamingQuery") -> list[float]:
-        """Of the first micro-batches that had rows; the query goes on until there are enough of them."""
+        """Durations of the first micro-batches that had rows; the query runs until there are enough of them."""
         wanted = self.batches + FIRST_BATCHES
         deadline = time.monotonic() + LIMIT_S
         while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""`python -m conformance`: suites of others, each against a new broker. `make conformance` is this."""
+"""`python -m conformance`: test suites of other projects, each against a new broker. `make conformance` runs this."""
 
 import argparse
 import signal
@@ -21,7 +21,7 @@ SUITES: Final = (franz_go.SUITE, kafka_python.SUITE, *librdkafka.SUITES)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
-    # Leave through every `with`, so that no child stays.
+    # Leave through every `with`, so that no child process is left behind.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     surprises = []
     try:
@@ -46,7 +46,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _run(suite: Suite, side: str) -> list[str]:
-    """Keeps the outcomes, and returns the tests that failed and should not have."""
+    """Save the outcomes, and return the tests that failed unexpectedly."""
     print(f"{suite.name}: fetching and building {suite.package} {suite.version}, unless that was done", flush=True)
     directory = suite.fetch()
     outcomes: list[Outcome] = []

@@ -18,7 +18,7 @@ LAST: Final = re.compile(r"=+ .* in [\d.]+s")
 ENDED: Final = re.compile(r"test/integration/\w+\.py::(\S+) .*?(PASSED|FAILED|ERROR|SKIPPED)")
 STATES: Final = {"PASSED": PASSED, "FAILED": FAILED, "ERROR": FAILED, "SKIPPED": SKIPPED}
 
-# The distribution lacks the module that starts brokers; for a broker that runs already, there is nothing to do in it.
+# The distribution lacks the module that starts brokers; since the broker is already running, an empty one will do.
 SERVICE: Final = """class ExternalService:
     def __init__(self, host, port): ...
     def stop(self): ...

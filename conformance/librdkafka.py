@@ -1,6 +1,6 @@
 """librdkafka, a client in C: its test runner, one process for each test so that one that hangs takes no other along.
 
-The npm package of a client that is built on it has the whole tree.
+The whole source tree is in the npm package of a client that is built on it.
 """
 
 import os
@@ -22,7 +22,7 @@ EVEN: Final = (
 )
 # Run a second time with groups of the consumer protocol.
 GROUPS: Final = "0018 0030 0034 0040 0050 0056 0102 0118 0130 0140"
-# The runner's quick mode leaves nothing of these.
+# The runner's quick mode would skip all of these.
 IN_FULL: Final = "0018 0026 0050 0082 0102 0122 0132"
 COLOUR: Final = re.compile(r"\x1b\[\d+m")
 ROW: Final = re.compile(r"\| (\d{4}_\w+) +\| +(\w+) \| +[\d.]+s +\| *(.*)")
@@ -50,7 +50,7 @@ def _fill(directory: Path) -> None:
 
 def suite(name: str, numbers: str, protocol: str, left_out: Mapping[str, str]) -> Suite:
     def run(directory: Path, bootstrap: str) -> Iterator[Outcome]:
-        # Named by the broker, so that two runs at once do not share it.
+        # Named after the broker, so that two concurrent runs do not share it.
         conf = directory / f"{bootstrap}.conf"
         conf.write_text(f"bootstrap.servers={bootstrap}\ntest.topic.random=true\n")
         environment = {
@@ -74,7 +74,7 @@ def _run_one(directory: Path, number: str, environment: Mapping[str, str]) -> It
     if any(ALL_PASSED in line for line in lines):
         yield from (Outcome(row[1], SKIPPED if row[2] == "SKIPPED" else PASSED, row[3]) for row in rows)
         return
-    # The runner aborts when a test has failed, mostly before its table is out; the reason is on the line below.
+    # The runner aborts when a test fails, mostly before it prints its table; the reason is on the next line.
     failures = [Outcome(found[1], FAILED, below) for line, below in pairwise(lines) if (found := FAILURE.match(line))]
     yield failures[0] if failures else Outcome(number, FAILED, f"it did not come to an end: {''.join(lines[-1:])}")
 

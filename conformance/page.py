@@ -1,4 +1,4 @@
-"""docs/conformance.md, from what the last runs against each broker left in results/."""
+"""docs/conformance.md, made from the results of the last runs against each broker, in results/."""
 
 import datetime
 import json
@@ -26,12 +26,12 @@ In brackets: the day, and the commit.
 | --- | --- | --- | --- |
 """
 
-# Of one suite: the names of its tests by state, and when it ran on which commit.
+# For one suite: the names of its tests by outcome, and when and on which commit it ran.
 Result = Mapping[str, Sequence[str]]
 
 
 def save(side: str, suite: Suite, outcomes: Sequence[Outcome]) -> None:
-    """Keep what came of a suite beside what is known of the others."""
+    """Save the outcomes of a suite, and keep those of the others."""
     git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     ran = [datetime.datetime.now(datetime.UTC).date().isoformat(), *(git.stdout.split() if side == "cordwood" else ())]
     states = {state: [each.test for each in outcomes if each.state == state] for state in (PASSED, FAILED, SKIPPED)}

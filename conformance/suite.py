@@ -1,6 +1,6 @@
-"""What a suite is: a package that others publish, the settings it wants of a broker, the outcome of each test.
+"""What a suite is: a package that others publish, the broker settings that it needs, the outcome of each test.
 
-Nothing of theirs is part of this project: it is fetched below `.cache/` and run from there.
+None of their code is part of this project: it is fetched into `.cache/` and run from there.
 """
 
 import os
@@ -31,9 +31,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """`fetch` returns the directory to run in, at once when it was there already; `run` yields outcomes as they come.
+    """`fetch` returns the directory to run in, at once if it exists already; `run` yields outcomes as they come.
 
-    `left_out` has what is not run and why; `known` has why a test fails.
+    `left_out` says what is not run and why; `known` says why a test is expected to fail.
     """
 
     name: str
@@ -55,7 +55,7 @@ def tool(name: str, install: str) -> str:
 
 
 def filled(name: str, fill: Callable[[Path], None]) -> Path:
-    """A directory of the cache; filled aside and renamed, so that a half-made one is never taken for a whole one."""
+    """A directory of the cache; filled under another name and renamed, so that nobody uses an incomplete one."""
     directory = CACHE / name
     if not directory.is_dir():
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -68,14 +68,14 @@ def filled(name: str, fill: Callable[[Path], None]) -> Path:
 
 
 def build(command: Sequence[str], directory: Path, environment: Mapping[str, str] = NO_CHANGE) -> None:
-    """Run a step of fetching or building to its end."""
+    """Run one step of fetching or building, and wait for its end."""
     done = subprocess.run(command, cwd=directory, env={**os.environ, **environment}, capture_output=True, text=True)
     if done.returncode != 0:
         raise SuiteError(f"`{' '.join(command)}` ended with {done.returncode}:\n{(done.stdout + done.stderr)[-2000:]}")
 
 
 def lines_of(command: Sequence[str], directory: Path, environment: Mapping[str, str], limit_s: float) -> Iterator[str]:
-    """What a suite's program prints, line by line; it is killed when it takes too long, or when nobody listens."""
+    """What a suite's program prints, line by line; it is killed if it takes too long, or when nobody reads on."""
     process = subprocess.Popen(
         command, cwd=directory, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )

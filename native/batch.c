@@ -1,8 +1,8 @@
-/* What is looked at of a batch that a client produces: its header, its checksum, and how long its first record is; and what
- * is written of its place, into the batch and into an index, and read again.
+/* The check of a batch that a client produces (its header, its checksum, and the length of its first record), and the
+ * numbers that say where a batch is: stamped into the batch, packed into an index, and read back.
  *
- * As in the codec, what is usual is known here and nothing else: record/batch.py's produced_batch has the same rules with
- * what is wrong with a batch that breaks them, and is asked about all that this one does not take.
+ * As in the codec, only the common case is handled here. produced_batch in record/batch.py has the same rules, and the
+ * errors for batches that break them; it is asked about every batch that usual_batch does not accept.
  */
 
 #include "native.h"
@@ -15,7 +15,7 @@ enum {
 enum { MAGIC = 2, RECORD_SIZE_MIN = 7, VARINT_SIZE_MAX = 5 };
 enum { CODEC_MASK = 0x07, CODEC_MAX = 4, LOG_APPEND_TIME = 0x08 };
 
-/* Does the first record leave room for the others, and nothing if it is alone? */
+/* Does the first record leave enough room for the others, or no room at all if it is the only one? */
 static int first_record_fits(const uint8_t *at, int64_t size, int64_t count)
 {
     uint64_t length = 0;
@@ -46,7 +46,7 @@ static int is_usual(const uint8_t *batch, Py_ssize_t size)
     return crc_of(batch + ATTRIBUTES_AT, (size_t)(size - ATTRIBUTES_AT)) == u32_at(batch + CRC_AT);
 }
 
-/* The fields that the size of a batch and the rules above do not give, in their order. */
+/* The header fields that do not follow from the size of the batch and the rules above, in the order of the header. */
 static PyObject *fields_of(const uint8_t *batch)
 {
     const long long fields[] = {
@@ -73,7 +73,7 @@ PyObject *usual_batch(PyObject *Py_UNUSED(module), PyObject *batch)
     return found;
 }
 
-/* As place_at in record/batch.py, which knows what is wrong with a batch that has none. */
+/* Like place_at in record/batch.py, which knows what is wrong with a batch for which this returns None. */
 PyObject *place_at(PyObject *Py_UNUSED(module), PyObject *data)
 {
     Py_buffer view;
@@ -92,7 +92,7 @@ PyObject *place_at(PyObject *Py_UNUSED(module), PyObject *data)
     return found != NULL || PyErr_Occurred() ? found : Py_NewRef(Py_None);
 }
 
-/* stamp(batch, base_offset, leader_epoch): neither is covered by the checksum. */
+/* stamp(batch, base_offset, leader_epoch): the checksum covers neither. */
 PyObject *stamp(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 3) {
@@ -115,7 +115,7 @@ PyObject *stamp(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n
     return fits ? Py_NewRef(Py_None) : NULL;
 }
 
-/* add_entry(entries, size, first, second): an entry of an index of *size* bytes, the last four of them the second number's. */
+/* add_entry(entries, size, first, second): append an index entry of *size* bytes, *second* in the last four. */
 PyObject *add_entry(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs != 4 || !PyByteArray_Check(args[0])) {

@@ -1,10 +1,11 @@
-/* CRC-32C of record batches, for processors that multiply polynomials 512 bits at a time: twice to three times as fast as
- * their instruction for it, which the crc32c package uses and which is used everywhere else.
+/* CRC-32C of record batches, for processors that multiply polynomials 512 bits at a time. This is twice to three times
+ * as fast as their CRC instruction, which the crc32c package uses; on all other processors that package is used.
  *
- * A CRC is the rest of a division by a polynomial, so bytes may be moved towards the end if they are multiplied by the
- * power of x that makes up for it, modulo that polynomial. Four accumulators of 64 bytes are moved 256 bytes at a time,
- * then into one, and what is left of that, 16 bytes, has the CRC of all that went in. Polynomials are stored as CRC-32C
- * wants them, the highest power in the lowest bit; a product then is one power too low, which the factors make up for.
+ * A CRC is the remainder of a division by a polynomial, so bytes may be moved towards the end if they are multiplied by
+ * the power of x that makes up for the move, modulo that polynomial. Four accumulators of 64 bytes are moved 256 bytes
+ * at a time, and then folded into one and down to 16 bytes, which have the same CRC as everything that went in.
+ * Polynomials are stored as CRC-32C requires, with the highest power in the lowest bit; a product is then one power too
+ * low, which the factors make up for.
  */
 
 #include "native.h"
@@ -20,12 +21,12 @@ enum { BLOCK = 64, STRIDE = 4 * BLOCK, LANE = 16 };
 static const uint32_t POLYNOMIAL = 0x82F63B78;
 
 typedef struct {
-    uint64_t early, late; /* for the first 8 of 16 bytes, and for the others */
+    uint64_t early, late; /* for the first 8 of 16 bytes, and for the last 8 */
 } factors;
 
 static factors by_lane, by_block, by_stride;
 
-/* x to the power, as the upper half of 64 bits. */
+/* x to this power, modulo the polynomial, in the upper half of 64 bits. */
 static uint64_t power_of_x(unsigned power)
 {
     uint32_t rest = 0x80000000;
@@ -44,7 +45,7 @@ static inline WIDE __m512i all_lanes(factors by)
     return _mm512_broadcast_i32x4(_mm_set_epi64x((long long)by.late, (long long)by.early));
 }
 
-/* Move 64 bytes onto others. */
+/* Move 64 bytes towards the end, and add (xor) the 64 bytes that are there. */
 static inline WIDE __m512i moved(__m512i bytes, __m512i by, __m512i onto)
 {
     const int exclusive_or = 0x96;
@@ -58,7 +59,7 @@ static inline WIDE __m128i lane_moved(__m128i bytes, __m128i by, __m128i onto)
     return _mm_xor_si128(_mm_xor_si128(early, late), onto);
 }
 
-/* The CRC of the whole strides at the beginning; where they end. */
+/* Compute the CRC of all complete strides at the beginning; return where they end. */
 static WIDE const uint8_t *sum_strides(const uint8_t *at, size_t size, uint64_t *sum)
 {
     __m512i a = _mm512_loadu_si512(at), b = _mm512_loadu_si512(at + BLOCK);

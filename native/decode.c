@@ -1,22 +1,22 @@
 /* From bytes to messages.
  *
- * No length is believed before it is compared with what is left of the buffer, no count before it is compared with what
- * is left divided by the least size of an element, and no more entries than a message may have are made. The depth of
- * the calls below is that of a declaration, whatever the bytes are.
+ * No length is believed before it is compared with what is left of the buffer, and no count before it is compared with
+ * what is left divided by the least size of an element. No more entries are created than a message may have. The depth
+ * of the calls below is that of the message's declaration, whatever the bytes are.
  */
 
 #include "native.h"
 #include "numbers.h"
 
-/* More than any message has in one array. There is room for all that is claimed before the first element is read; the
- * generated function takes one after the other. */
+/* More than any message has in one array. Here a list of the claimed length is allocated before the first element is
+ * read; the generated function appends the elements one by one. */
 enum { COUNT_MAX = 1 << 20 };
 
 typedef struct {
     PyObject *view;
     const uint8_t *data;
     Py_ssize_t pos, limit;
-    Py_ssize_t room; /* entries that may still come */
+    Py_ssize_t room; /* how many more entries are allowed */
 } reader;
 
 static inline int has(const reader *in, Py_ssize_t bytes)
@@ -40,7 +40,7 @@ static int read_long_uvarint(reader *in, Py_ssize_t *value)
     return -1;
 }
 
-/* Most are of one byte. */
+/* Most varints are one byte long. */
 static inline int read_uvarint(reader *in, Py_ssize_t *value)
 {
     if (!has(in, 1) || in->data[in->pos] > 0x7F)
@@ -186,7 +186,7 @@ static PyObject *read_field_value(reader *in, const field *of, int flexible)
     return read_element(in, of, flexible && of->compact, of->nullable);
 }
 
-/* The tagged fields at the end of a struct: rising, each as long as it says, all of them known. */
+/* The tagged fields at the end of a struct: tags must ascend and be known, and each field be as long as it claims. */
 static int read_tags(reader *in, const layout *of, PyObject *message)
 {
     Py_ssize_t count, tag, length, previous = -1;
@@ -236,7 +236,7 @@ surprise:
     return NULL;
 }
 
-/* The bytes of a view, if they are a row: they stay where they are until they are released. */
+/* Hold the bytes of a one-dimensional view, so that they stay in place until they are released. */
 static int hold_bytes(PyObject *view, Py_buffer *bytes)
 {
     if (!PyMemoryView_Check(view) || PyObject_GetBuffer(view, bytes, PyBUF_ND) < 0)
@@ -282,7 +282,7 @@ static PyObject *read_usual_head(const uint8_t *at, Py_ssize_t limit, PyObject *
     if (flexible == -1 && PyErr_Occurred())
         Py_CLEAR(client);
     if (client != NULL && version >= flexible)
-        if (body >= limit || at[body++] != 0) /* tags */
+        if (body >= limit || at[body++] != 0) /* there are tagged fields */
             Py_CLEAR(client);
     if (client != NULL)
         found = Py_BuildValue("(OiiNn)", key, version, (int)i32_at(at + 4), client, body);
@@ -291,7 +291,7 @@ static PyObject *read_usual_head(const uint8_t *at, Py_ssize_t limit, PyObject *
 }
 
 /* read_head(frame, flexible_from) -> (api key, version, correlation id, client id, where the body begins), or None for
- * one that is not usual. *flexible_from* has the first flexible version of each API. */
+ * an unusual header. *flexible_from* has the first flexible version of each API. */
 PyObject *read_head(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
     Py_buffer bytes;

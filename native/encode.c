@@ -1,4 +1,4 @@
-/* From messages to bytes: one piece, or several around what travels as it is. */
+/* From messages to bytes: one chunk, or several where records are sent as they are, as chunks of their own. */
 
 #include "native.h"
 #include "numbers.h"
@@ -8,7 +8,7 @@ enum { TEXT_ROOM = 512 };
 static PyObject *file_slice_type;
 static Py_ssize_t chunk_bytes_min;
 
-/* *file_slice* is the class of what lies in a file; what is in memory travels as it is from so many bytes on. */
+/* *file_slice* is the class of records in a file. Records in memory become chunks if they have *bytes_min* bytes. */
 void set_up_records(PyObject *file_slice, Py_ssize_t bytes_min)
 {
     Py_XSETREF(file_slice_type, Py_NewRef(file_slice));
@@ -19,8 +19,8 @@ typedef struct {
     uint8_t *data;
     Py_ssize_t length, capacity;
     uint8_t room[TEXT_ROOM]; /* where short messages are written */
-    PyObject *chunks;        /* what was finished already, a new reference; NULL if nothing was */
-    Py_ssize_t finished;     /* the bytes of these */
+    PyObject *chunks;        /* the finished chunks, a new reference; NULL if there are none */
+    Py_ssize_t finished;     /* the number of bytes in them */
 } writer;
 
 static int reserve(writer *out, Py_ssize_t more)
@@ -156,7 +156,7 @@ static int write_blob(writer *out, PyObject *value, int compact)
     return done;
 }
 
-/* What was written since the last chunk becomes one. */
+/* Make a chunk of what was written since the last one. */
 static int finish_chunk(writer *out)
 {
     if (out->chunks == NULL && (out->chunks = PyList_New(0)) == NULL)
@@ -177,12 +177,12 @@ static int write_chunk(writer *out, PyObject *value, Py_ssize_t length)
     return finish_chunk(out) < 0 ? -1 : PyList_Append(out->chunks, value);
 }
 
-/* Record batches: what is long, and what lies in a file, travels as it is. */
+/* Record batches: long ones, and those in a file, are sent as they are. */
 static int write_records(writer *out, PyObject *value, int compact)
 {
     int is_bytes = is_in_memory(value), done = -1;
     if (!is_bytes && (PyObject *)Py_TYPE(value) != file_slice_type)
-        return -1; /* several in a row */
+        return -1; /* a sequence of several */
     Py_INCREF(value);
     Py_ssize_t length = PyObject_Size(value);
     if (is_bytes && 0 <= length && length < chunk_bytes_min)
@@ -225,7 +225,7 @@ static int write_array(writer *out, PyObject *items, const field *of, int flexib
     int done = write_length(out, flexible, 4, count);
     Py_INCREF(items);
     for (Py_ssize_t i = 0; i < count && done == 0; i++) {
-        int same = PySequence_Fast_GET_SIZE(items) == count; /* or a value that runs code of its own has changed it */
+        int same = PySequence_Fast_GET_SIZE(items) == count; /* else a value that runs code of its own has changed it */
         done = same ? write_element(out, PySequence_Fast_GET_ITEM(items, i), of, flexible, 0) : -1;
     }
     Py_DECREF(items);
@@ -249,12 +249,12 @@ static inline int is_list(const field *of)
     return of->initial == (PyObject *)&PyList_Type;
 }
 
-/* Is a value another one than its field's default? -1 if that is hard to say. */
+/* Does a value differ from its field's default? -1 if that is hard to say. */
 static int differs(PyObject *value, const field *of)
 {
     if (value == of->initial)
         return 0;
-    if (PyType_Check(of->initial)) /* a new one: only of lists it is known what they are equal to */
+    if (PyType_Check(of->initial)) /* the default is a new object: it can be compared only if it is a list */
         return is_list(of) && PyList_CheckExact(value) ? PyList_GET_SIZE(value) != 0 : -1;
     Py_INCREF(value);
     int found = PyObject_RichCompareBool(value, of->initial, Py_NE);
@@ -289,13 +289,13 @@ static int is_sent(PyObject *value, const field *of)
 
 static int write_tag(writer *out, PyObject *message, const field *of)
 {
-    PyObject *value = *slot_of(message, of); /* another one, perhaps, than before a value was compared */
+    PyObject *value = *slot_of(message, of); /* a comparison may have replaced it meanwhile */
     if (value == NULL || write_uvarint(out, (uint64_t)of->tag) < 0)
         return -1;
     Py_ssize_t start = out->length, finished = out->finished;
     if (write_field(out, value, of, 1) < 0 || reserve(out, 10) < 0)
         return -1;
-    if (out->finished != finished) /* records that travel as they are: they have taken the tag with them */
+    if (out->finished != finished) /* records became a chunk, and the tag is in the chunk before it */
         return -1;
     uint8_t size[10];
     Py_ssize_t length = out->length - start, bytes = put_uvarint(size, (uint64_t)length);
@@ -343,7 +343,7 @@ static int write_struct(writer *out, PyObject *message, const layout *of)
     return done;
 }
 
-/* The size of the frame, its correlation id and, in a flexible version, a header without tags. */
+/* Room for the size of the frame, its correlation id and, in a flexible version, an empty list of tagged fields. */
 static int write_head(writer *out, PyObject *correlation_id, Py_ssize_t bytes)
 {
     if (write_big_endian(out, 0, 4) < 0 || write_integer(out, correlation_id, INT32_MIN, INT32_MAX, 4) < 0)
@@ -351,7 +351,7 @@ static int write_head(writer *out, PyObject *correlation_id, Py_ssize_t bytes)
     return bytes == 9 ? write_big_endian(out, 0, 1) : 0;
 }
 
-/* Now that it is known, write the size into the head: it is at the beginning of the first chunk. */
+/* Write the size, now that it is known, into the header, which is at the beginning of the first chunk. */
 static int write_size(writer *out)
 {
     PyObject *first = PyList_GET_ITEM(out->chunks, 0);

@@ -1,4 +1,4 @@
-/* Layouts, as wire/layout.py describes them. They cannot refer to themselves, and live as long as their codec. */
+/* Layouts, made from the descriptions of wire/layout.py. They cannot be recursive, and live as long as their codec. */
 
 #include "native.h"
 

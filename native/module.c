@@ -1,9 +1,9 @@
-/* The module cordwood.wire._native: codecs, and what makes messages. */
+/* The module cordwood.wire._native: the codecs, the makers of messages, and what its functions share. */
 
 #include "native.h"
 
-/* May somebody else be asked? If there is no exception, or one that speaks of values, which is forgotten. All others
- * are the caller's: an interruption that came while a value ran code of its own, for one. */
+/* May the fallback be called? Yes if there is no exception, or one about a value, which is then cleared. All other
+ * exceptions are for the caller: an interruption that came while a value ran code of its own, for example. */
 int may_give_up(void)
 {
     PyObject *const kinds[] = {PyExc_AttributeError, PyExc_BufferError, PyExc_MemoryError,
@@ -17,13 +17,13 @@ int may_give_up(void)
     return raised == NULL;
 }
 
-/* What is not usual is the generated function's. */
+/* Leave an unusual case to the generated function. */
 PyObject *fall_back(codec *self, PyObject *const *args, size_t nargs, PyObject *names)
 {
     return may_give_up() ? PyObject_Vectorcall(self->fallback, args, nargs, names) : NULL;
 }
 
-/* make(field=value, ...) -> message: the class itself, called without a dict and without an interpreter. */
+/* make(field=value, ...) -> message: like calling the class, but without a dict and without running Python code. */
 static PyObject *make(PyObject *callable, PyObject *const *args, size_t nargs, PyObject *names)
 {
     codec *self = (codec *)callable;
@@ -101,7 +101,7 @@ static void codec_free(PyObject *object)
     Py_TYPE(object)->tp_free(object);
 }
 
-/* Codecs are made once and live as long as the process: they need no garbage collection. */
+/* Codecs are created once and live as long as the process, so they need no garbage collection. */
 #define CODEC_TYPE(NAME, NEW, DOC)                                                                                     \
     {                                                                                                                  \
         PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cordwood.wire._native." NAME, .tp_basicsize = sizeof(codec),         \
@@ -148,8 +148,8 @@ static PyMethodDef crc_functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* What is remembered here is the whole process's, and objects belong to one interpreter: others have the generated
- * functions, as if this module were not there. */
+/* The state of this module belongs to the whole process, but objects belong to one interpreter: the others use the
+ * generated functions, as if this module did not exist. */
 static int fill(PyObject *module)
 {
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
@@ -165,7 +165,7 @@ static int fill(PyObject *module)
 
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, fill},
-#ifdef Py_mod_multiple_interpreters /* or Python itself refuses some of them, with another error */
+#ifdef Py_mod_multiple_interpreters /* otherwise Python itself refuses some of them, with another error */
     {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
 #endif
     {0, NULL},

@@ -1,17 +1,17 @@
-/* The codec of all messages, in C: for builds that are compiled. It does what wire/decoding.py and wire/encoding.py do,
- * faster, and only for what is usual.
+/* The codec of all messages in C, for compiled builds. It does what wire/decoding.py and wire/encoding.py do, faster,
+ * and only in the common case.
  *
- * A Decoder or an Encoder is made of a layout (wire/layout.py): what stands where in one version of one message. It
- * walks the layout and moves values between the bytes and the slots of the message's objects.
+ * A Decoder or an Encoder is made from a layout (wire/layout.py), which says where each field is in one version of one
+ * message. It walks the layout and moves values between the bytes and the slots of the message's objects.
  *
- * The rule that keeps this short and safe: at any surprise (bytes that end too early, a length that cannot be, a tag
- * that nobody knows, a number that does not fit) it lets go of what it has made and asks the generated function, which
- * either can do it or knows which error to raise. So the codec raises no error of its own, and what it refuses is not
- * refused for good. A function that returns NULL or -1 has met a surprise; an exception may be set, or not.
+ * The rule that keeps this short and safe: at any surprise (bytes that end too early, an impossible length, an unknown
+ * tag, a number that does not fit) the codec drops what it has made and calls the generated function, which either
+ * handles the case or knows which error to raise. So the codec raises no error of its own, and what it cannot do is not
+ * refused yet. A function that returns NULL or -1 has met a surprise; it may or may not have set an exception.
  *
  * Values may run code of their own (a topic id that is compared, the length of a slice of a file), and that code may
- * change the message, or be interrupted. So a value that runs code, and each list and message around it, is held until
- * that is over; and an exception that does not speak of values is not forgotten.
+ * change the message, or be interrupted. So the codec holds a reference to a value that runs code, and to each list and
+ * message around it, until that is over; and it does not swallow an exception that is not about a value.
  */
 
 #ifndef CORDWOOD_NATIVE_H
@@ -25,7 +25,7 @@
 
 enum { STRING_LENGTH_MAX = 0x7FFF };
 
-/* What a field is: the letters of the struct module, and some more. */
+/* The kinds of fields: the letters of the struct module, and some more. */
 enum {
     KIND_BOOL = '?', KIND_I8 = 'b', KIND_I16 = 'h', KIND_I32 = 'i', KIND_I64 = 'q', KIND_U16 = 'H', KIND_U32 = 'I',
     KIND_F64 = 'd', KIND_UUID = 'U', KIND_STRING = 's', KIND_BYTES = 'y', KIND_RECORDS = 'r', KIND_STRUCT = '{'
@@ -38,9 +38,9 @@ typedef struct {
     Py_ssize_t offset; /* of the slot in the object */
     char kind;
     unsigned char array, nullable, compact;
-    long tag;          /* -1: not tagged */
-    Py_ssize_t least;  /* the fewest bytes of a value, or of an element */
-    PyObject *initial; /* the default: a value, `list` for a new one, or a message's class for a new one of it */
+    long tag;          /* -1 if it is not tagged */
+    Py_ssize_t least;  /* the fewest bytes that a value, or an element, can take */
+    PyObject *initial; /* the default: a value, or a class that makes a new one (`list` or a message's class) */
     struct layout *inner;
 } field;
 
@@ -48,7 +48,7 @@ typedef struct layout {
     PyTypeObject *cls;
     unsigned char flexible;
     Py_ssize_t plain_count, tagged_count, absent_count;
-    field *fields; /* plain ones in their order, then tagged ones by tag, then those that the version lacks */
+    field *fields; /* plain ones in order, then tagged ones by tag, then those that this version does not have */
 } layout;
 
 typedef struct {
@@ -56,8 +56,8 @@ typedef struct {
     vectorcallfunc vectorcall;
     layout *root;
     PyObject *fallback;
-    /* of a Decoder: how many entries a message may have, in all its arrays and tags; of an Encoder: the bytes before
-     * the message, none, or those of a response's size and header */
+    /* in a Decoder: how many entries a message may have, in all its arrays and tags; in an Encoder: the bytes before
+     * the message, which are those of a response's size and header, or none */
     Py_ssize_t number;
 } codec;
 
@@ -90,27 +90,27 @@ int is_set_up(void);
 PyObject *uuid_of(const uint8_t *raw);
 int bytes_of_uuid(PyObject *uuid, uint8_t *raw);
 
-/* crc.c: crc32c(data) -> int, if set_up_crc says that this processor is one for it */
+/* crc.c: crc32c(data) -> int, if set_up_crc says that this processor has the instructions for it */
 int set_up_crc(void);
 uint32_t crc_of(const uint8_t *at, size_t size);
 PyObject *crc32c_of(PyObject *module, PyObject *data);
 
-/* batch.c, on the same processors: usual_batch(batch) -> fields of the header of a batch that may be taken, or None */
+/* batch.c, on the same processors: usual_batch(batch) -> header fields of a batch that can be accepted, or None */
 PyObject *usual_batch(PyObject *module, PyObject *batch);
 /* and on all: place_at(data), stamp(batch, base_offset, leader_epoch), add_entry(entries, size, first, second) */
 PyObject *place_at(PyObject *module, PyObject *data);
 PyObject *stamp(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *add_entry(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 
-/* search.c: how many numbers of a growing row are at most a value, and the last entry whose number is */
+/* search.c: in ascending numbers, how many are at most a value, and the last entry whose number is */
 PyObject *count_at_most(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *entry_at_most(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *count_numbers_at_most(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 
-/* send.c, on Linux: send_chunks(socket, pieces) -> how many bytes are left. It is no codec, and raises its own errors. */
+/* send.c, on Linux: send_chunks(socket, pieces) -> bytes left. Unlike the codec, it raises its own errors. */
 PyObject *send_chunks(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 
-/* pipe.c, on Linux: as sendfile; NO_PIPE: it must be done in another way */
+/* pipe.c, on Linux: returns what sendfile would, or NO_PIPE if the slice must be sent in another way */
 enum { NO_PIPE = -2 };
 ssize_t send_long_slice(int socket, int file, off_t position, size_t length);
 
@@ -118,7 +118,7 @@ ssize_t send_long_slice(int socket, int file, off_t position, size_t length);
 PyObject *decode(PyObject *callable, PyObject *const *args, size_t nargs, PyObject *names);
 PyObject *read_head(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 
-/* encode.c: encode(message) -> chunks; with a head: encode(message, correlation_id) -> chunks */
+/* encode.c: encode(message) -> chunks; with a header: encode(message, correlation_id) -> chunks */
 PyObject *encode(PyObject *callable, PyObject *const *args, size_t nargs, PyObject *names);
 void set_up_records(PyObject *file_slice, Py_ssize_t chunk_bytes_min);
 

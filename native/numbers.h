@@ -1,4 +1,4 @@
-/* Numbers in bytes, the highest byte first. Spelled out, not in loops: compilers make one instruction of each. */
+/* Big-endian numbers, spelled out and not written as loops, so that compilers make one instruction of each. */
 
 #ifndef CORDWOOD_NUMBERS_H
 #define CORDWOOD_NUMBERS_H

@@ -1,11 +1,11 @@
 /* Long slices of files go to a socket through a pipe: `splice` into it, a megabyte at a time, and `splice` out of it.
  *
- * `sendfile` does the same with a pipe of 64 KB, whose contents it has to hand on before it looks up the next pages;
- * docs/decisions/002-sendfile.md has what that costs.
+ * `sendfile` does the same with a pipe of 64 KB, and has to hand on the contents of that before it looks up the next
+ * pages; docs/decisions/002-sendfile.md says what that costs.
  *
- * There is one pipe for the whole process. It is empty whenever nobody uses it: what a socket did not take is thrown away
- * with the pipe, and a process that was forked makes its own. Who finds it in use, or gets none that is large enough, is
- * told to do without.
+ * There is one pipe for the whole process. It is empty whenever nobody uses it: what a socket did not take is thrown
+ * away together with the pipe, and a forked process creates its own. If the pipe is in use, or no pipe that is large
+ * enough can be had, the result is NO_PIPE, and the caller does without.
  */
 
 #ifdef __linux__
@@ -17,10 +17,10 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-enum { PIPE_BYTES = 1 << 20 }; /* what Linux allows everybody by default */
+enum { PIPE_BYTES = 1 << 20 }; /* what Linux allows every user by default */
 
 static atomic_flag is_taken = ATOMIC_FLAG_INIT;
-static int to_read = -1, to_write = -1; /* looked at by whoever has taken it */
+static int to_read = -1, to_write = -1; /* to be touched only by the thread that has set is_taken */
 static int is_refused;
 
 static void drop_pipe(void)
@@ -30,7 +30,7 @@ static void drop_pipe(void)
     to_read = to_write = -1;
 }
 
-/* What was the parent's is still its own: both would read what either has written. */
+/* The inherited pipe is still the parent's: with both using it, each would read what the other has written. */
 static void after_fork(void)
 {
     if (to_read >= 0)
@@ -60,7 +60,7 @@ static int make_pipe(void)
     return -1;
 }
 
-/* Hand on what is in the pipe; how much of it. What the socket does not take is thrown away, and errno says why. */
+/* Hand on what is in the pipe, and return how much was sent. The rest is thrown away, and errno says why. */
 static size_t empty_pipe(int socket, size_t held)
 {
     size_t sent = 0;
@@ -78,7 +78,7 @@ static size_t empty_pipe(int socket, size_t held)
     return sent;
 }
 
-/* As much of the slice as the socket takes. -1 and errno, or 0 if the file has ended, when that is nothing. */
+/* Send as much of the slice as the socket takes. If that is nothing: -1 and errno, or 0 if the file has ended. */
 static ssize_t send_through_pipe(int socket, int file, off_t position, size_t length)
 {
     size_t sent = 0;
@@ -95,7 +95,7 @@ static ssize_t send_through_pipe(int socket, int file, off_t position, size_t le
     return (ssize_t)sent;
 }
 
-/* Some sandboxes have `sendfile` and no `splice`. */
+/* Some sandboxes allow `sendfile` but not `splice`. */
 static int is_impossible(int failure)
 {
     return failure == ENOSYS || failure == EPERM || failure == EINVAL;

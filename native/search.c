@@ -1,4 +1,4 @@
-/* Searches in rows of numbers that grow, as log/search.py describes them: how many there are up to some value. */
+/* Binary searches in ascending numbers, as log/search.py describes them: how many are at most some value. */
 
 #include "native.h"
 #include "numbers.h"
@@ -8,7 +8,7 @@ static int64_t number_at(const uint8_t *at, Py_ssize_t bytes)
     return bytes == 8 ? i64_at(at) : i32_at(at);
 }
 
-/* A value beyond all numbers is as good as the last of them. */
+/* A value that does not fit is clamped, which gives the same count. */
 static int64_t value_of(PyObject *object)
 {
     int overflow;
@@ -23,7 +23,7 @@ static PyObject *refused(void)
     return NULL;
 }
 
-/* How many entries of *size* bytes have, *at* some place, a number of *bytes* that is at most *value*. */
+/* How many entries of *size* bytes have a number of *bytes* bytes at position *at* that is at most *value*. */
 static Py_ssize_t count_entries(const Py_buffer *entries, Py_ssize_t size, Py_ssize_t at, Py_ssize_t bytes, int64_t value)
 {
     const uint8_t *first = (const uint8_t *)entries->buf + at;
@@ -38,7 +38,7 @@ static Py_ssize_t count_entries(const Py_buffer *entries, Py_ssize_t size, Py_ss
     return low;
 }
 
-/* count_at_most(entries, bytes of an entry, where its number is, bytes of that, value) */
+/* count_at_most(entries, bytes per entry, position of the number in an entry, bytes of the number, value) */
 PyObject *count_at_most(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
     Py_buffer entries;
@@ -61,7 +61,7 @@ static PyObject *entry_at(const uint8_t *at, Py_ssize_t first_bytes)
     return tuple_of(numbers, 2);
 }
 
-/* entry_at_most(entries, bytes of an entry, which of its numbers, value): the last four bytes are the second one's. */
+/* entry_at_most(entries, bytes per entry, which of its two numbers, value): the second number is the last 4 bytes. */
 PyObject *entry_at_most(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
     enum { SECOND_BYTES = 4 };
@@ -82,7 +82,7 @@ PyObject *entry_at_most(PyObject *Py_UNUSED(module), PyObject *const *args, Py_s
     return found;
 }
 
-/* count_numbers_at_most(numbers, value): of an array("q") */
+/* count_numbers_at_most(numbers, value): in an array("q") */
 PyObject *count_numbers_at_most(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
     Py_buffer numbers;
@@ -95,7 +95,7 @@ PyObject *count_numbers_at_most(PyObject *Py_UNUSED(module), PyObject *const *ar
         PyBuffer_Release(&numbers);
         return refused();
     }
-    const char *first = numbers.buf; /* of a view, they may lie anywhere */
+    const char *first = numbers.buf; /* in a view, they may be unaligned */
     Py_ssize_t low = 0, high = numbers.len / 8;
     while (low < high) {
         Py_ssize_t middle = low + (high - low) / 2;

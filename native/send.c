@@ -1,9 +1,9 @@
-/* Sends chunks of replies, bytes and slices of files, in one call. run/client_socket.py's _send_one_by_one does the same
- * for builds and systems without this function, but for the cork and the pipe; and what goes wrong after something was
- * sent it tells at once.
+/* Sends the chunks of replies, bytes and slices of files, in one call. Where this function is missing,
+ * _send_one_by_one in run/client_socket.py does the same, but without the cork and the pipe, and it raises at once an
+ * error that occurs after something was sent.
  *
- * Other threads run meanwhile. So whatever is looked at while they do is taken before: numbers are copied, and the
- * buffers of bytes are held.
+ * Other threads run while data is sent. So everything that is needed then is taken beforehand: numbers are copied, and
+ * the buffers of bytes are held.
  */
 
 #ifdef __linux__
@@ -17,17 +17,17 @@
 #include <sys/socket.h>
 
 enum { JOINED_BYTES_MAX = 1 << 16 };      /* as in run/client_socket.py */
-enum { JOINED_MAX = 128, ON_STACK = 32 }; /* pieces in one system call; pieces that need no malloc */
-enum { LONG_BYTES = 1 << 18 };            /* of a slice that a pipe is good for */
+enum { JOINED_MAX = 128, ON_STACK = 32 }; /* most pieces in one system call; most without a malloc */
+enum { LONG_BYTES = 1 << 18 };            /* slices of this size or more gain by a pipe */
 enum { FILE_ENDED = -1 };
 
 /* What is left of a chunk; never empty. */
 typedef struct {
-    const char *data; /* NULL: a slice of a file */
+    const char *data; /* NULL for a slice of a file */
     size_t length;
     off_t position;
     int file;
-    Py_buffer view; /* of bytes, held */
+    Py_buffer view; /* holds the buffer of bytes */
 } piece;
 
 typedef struct {
@@ -35,11 +35,11 @@ typedef struct {
     piece *next, *end;
     Py_ssize_t left; /* bytes of all pieces */
     int has_slices, is_corked;
-    int ends_in_slice; /* the only one */
+    int ends_in_slice; /* in its only slice */
     int failure; /* an errno, or FILE_ENDED */
 } reply;
 
-/* -1 and an exception if it is no number from 0 to *max*. */
+/* -1 and an exception if the object is not a number from 0 to *max*. */
 static long long number_of(PyObject *object, long long max)
 {
     long long number = PyLong_Check(object) ? PyLong_AsLongLong(object) : -1;
@@ -73,7 +73,7 @@ static int read_slice(piece *into, PyObject *numbers)
     return length < 0 ? -1 : 0;
 }
 
-/* An empty piece is let go of at once, so that no system call is made for it. */
+/* An empty piece is released at once, so that no system call is made for it. */
 static int add(reply *of, piece *read)
 {
     if (read->length == 0) {
@@ -103,12 +103,12 @@ static int read_pieces(reply *into, PyObject *tuple)
 static void cork(reply *of, int on)
 {
     int is_done = setsockopt(of->socket, IPPROTO_TCP, TCP_CORK, &on, sizeof on) == 0;
-    of->is_corked = on && is_done; /* what is not TCP has no corks */
+    of->is_corked = on && is_done; /* only TCP sockets can be corked */
 }
 
-/* A slice leaves in many packets, each as soon as it is full. Without a cork, whatever the client acknowledges meanwhile
- * makes the last one leave as it is, and the few bytes that end a reply would be a packet of their own. For a header
- * and one short slice MSG_MORE does as much. */
+/* A slice leaves in many packets, each as soon as it is full. Without a cork, an acknowledgement from the client makes
+ * the last packet leave partly filled, and the few bytes that end a reply would be a packet of their own. For a header
+ * and one short slice, MSG_MORE is enough. */
 static int is_to_be_corked(const reply *of)
 {
     return of->has_slices && (!of->ends_in_slice || of->left >= LONG_BYTES);
@@ -129,11 +129,11 @@ static ssize_t send_slice(reply *of)
     if (sent == NO_PIPE)
         sent = send_short_slice(of);
     if (sent == 0)
-        of->failure = FILE_ENDED; /* only a bug or a hand on our files does that */
+        of->failure = FILE_ENDED; /* only a bug, or somebody who edits our files, can cause that */
     return sent;
 }
 
-/* Small neighbours in one system call. */
+/* Send neighbouring small pieces in one system call. */
 static ssize_t send_bytes(reply *of)
 {
     struct iovec parts[JOINED_MAX];
@@ -143,7 +143,7 @@ static ssize_t send_bytes(reply *of)
         parts[count++] = (struct iovec){.iov_base = (char *)at->data, .iov_len = at->length};
         size += at++->length;
     } while (at < of->end && at->data != NULL && count < JOINED_MAX && size + at->length <= JOINED_BYTES_MAX);
-    int flags = at < of->end ? MSG_MORE : 0; /* else the client would be woken for the header alone */
+    int flags = at < of->end ? MSG_MORE : 0; /* otherwise the client would be woken for the header alone */
     if (count == 1)
         return send(of->socket, parts->iov_base, size, flags);
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
@@ -164,7 +164,7 @@ static void take_off(reply *of, size_t sent)
         of->next->position += (off_t)sent;
 }
 
-/* Until all is sent, or the socket is full, or something is wrong. */
+/* Send until everything is sent, the socket is full, or there is an error. */
 static void send_all(reply *of)
 {
     if (is_to_be_corked(of))
@@ -180,7 +180,7 @@ static void send_all(reply *of)
         cork(of, 0);
 }
 
-/* Bytes that are left. What went wrong after something was sent is met again by whoever sends the rest. */
+/* Return how many bytes are left. An error after something was sent is not raised: sending the rest meets it again. */
 static PyObject *send_reply(reply *of)
 {
     Py_ssize_t before = of->left;
@@ -220,7 +220,7 @@ PyObject *send_chunks(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssi
         return NULL;
     }
     long long socket = number_of(args[0], INT_MAX);
-    PyObject *tuple = socket < 0 ? NULL : PyList_AsTuple(args[1]); /* nobody changes that */
+    PyObject *tuple = socket < 0 ? NULL : PyList_AsTuple(args[1]); /* a copy that nobody can change */
     if (tuple == NULL)
         return NULL;
     PyObject *left = send_tuple((int)socket, tuple);

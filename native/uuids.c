@@ -1,4 +1,4 @@
-/* Topic ids. Those that are spoken of come again and again: a few are remembered, by their bytes and as their objects. */
+/* Topic ids. The same few occur again and again, so some are cached, both by their bytes and by their objects. */
 
 #include "native.h"
 
@@ -8,7 +8,7 @@ enum { UUIDS = 64 };
 
 typedef struct {
     uint8_t raw[16];
-    PyObject *uuid; /* NULL: there is none */
+    PyObject *uuid; /* NULL if this entry is empty */
 } known_uuid;
 
 static known_uuid by_bytes[UUIDS], by_object[UUIDS];
@@ -26,7 +26,7 @@ PyObject *uuid_of(const uint8_t *raw)
         return Py_NewRef(known->uuid);
     PyObject *bytes = PyBytes_FromStringAndSize((const char *)raw, 16);
     PyObject *made = bytes ? PyObject_CallOneArg(make_uuid, bytes) : NULL;
-    if (made != NULL) /* the bytes of the frame may have changed meanwhile, these have not */
+    if (made != NULL) /* the copy, because the bytes of the frame may have changed meanwhile */
         remember(known, (const uint8_t *)PyBytes_AS_STRING(bytes), made);
     Py_XDECREF(bytes);
     return made;
@@ -53,7 +53,7 @@ int bytes_of_uuid(PyObject *uuid, uint8_t *raw)
     return done;
 }
 
-/* make(bytes) -> UUID is what makes those that are not remembered. */
+/* *make*, called with bytes, makes the UUIDs that are not cached. */
 int set_up_uuids(PyObject *make)
 {
     Py_XSETREF(int_name, PyUnicode_InternFromString("int"));

@@ -1,8 +1,8 @@
-"""What ``make compiled`` ends with: is everything that was to be compiled, and can it be imported?
+"""The last step of ``make compiled``: was everything compiled that should be, and can it be imported?
 
-A class that mypyc builds and that cannot be made when its module is imported (a ``NamedTuple`` with a field of type
-``object`` is one) would otherwise be found by whoever starts the broker. It must not run among the sources, or it would
-import these.
+Some classes compile with mypyc but cannot be created when their module is imported (such as a ``NamedTuple`` with a
+field of type ``object``); otherwise the first to notice would be whoever starts the broker. This script must not run
+from the source directory, or it would import the sources.
 """
 
 import importlib

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes a virtual environment and installs the project into it, for `make setup`. Runs on Debian and macOS.
-# What pip cannot bring (Python itself, a JDK, kcat) is installed with apt where that is allowed, else named in one sentence.
+# What pip cannot install (Python, a JDK, kcat) is installed with apt where possible, or else named in one sentence.
 set -eu
 
 venv=$1
@@ -23,7 +23,7 @@ find_python() {
     done
 }
 
-# apt-get install, where we are root and there is an apt.
+# apt-get install, if we are root and there is an apt-get.
 apt_install() {
     [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
     say "Installing $* with apt-get."
@@ -49,7 +49,8 @@ fi
 say "Installing into $venv; this takes a minute the first time."
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 
-# Nothing of Cordwood itself is Java, but Spark is; and tests and benchmarks run Kafka's own client, tools and broker.
+# Cordwood itself needs no Java, but Spark and ZooKeeper do, and tests and benchmarks run Kafka's own client, tools and
+# broker.
 # macOS has a javac that only says that there is none.
 if ! javac -version >/dev/null 2>&1 || ! command -v mvn >/dev/null; then
     apt_install default-jdk-headless maven ||
@@ -59,7 +60,7 @@ if sentence=$("$venv/bin/python" -c 'from cordwood.cli.spark_ready import missin
     say "$sentence. Until then make demo shows the half without Spark."
 fi
 
-# kcat is a client that people have at hand: the tests run it.
+# kcat is a widely used client: the tests run it.
 if ! command -v kcat >/dev/null; then
     apt_install kcat ||
         say "Without kcat its tests are skipped: install it (Debian: apt install kcat; macOS: brew install kcat)."

@@ -1,8 +1,9 @@
-"""What a compiled build is trained with: a compiler that has seen it run lays out what runs together (decision 011).
+"""The load that trains a compiled build: with its counts, the compiler places code that runs together (decision 011).
 
-``make compiled`` runs it on a build that counts, and compiles once more with what was counted. A broker of this process
-takes what most brokers take: batches small and large, with and without idempotence, readers far behind and close behind
-the writer, alone and in groups of both protocols, and commits. What is not trained (clusters) is compiled as ever.
+``make compiled`` runs this on a build that counts, and then compiles once more with the counts. A broker in this
+process gets what most brokers get: small and large batches, with and without idempotence, readers far behind and close
+behind the writer, alone and in groups of both protocols, and commits. What is not trained (clusters) is compiled as
+usual.
 """
 
 import os
@@ -67,7 +68,7 @@ def read_in_group(bootstrap: str, topic: str, count: int, protocol: str) -> None
 
 
 def ping(bootstrap: str) -> None:
-    """One record after another, each read before the next is sent: the reader's fetches wait for them."""
+    """Send one record after another, each read before the next is sent, so that the reader's fetches are parked."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all"})
     reader = consumer(bootstrap, {"group.id": "nobody", "enable.auto.commit": False})
     producer.produce("pings", b"first", partition=0)

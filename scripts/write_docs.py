@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that come from the code: `make docs`."""
+"""Writes the pages of docs/ that are generated from the code: `make docs`."""
 
 import sys
 from collections.abc import Iterable, Sequence

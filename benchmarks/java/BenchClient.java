@@ -21,12 +21,12 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * The two measurements that no stock tool makes well enough, with Kafka's own Java client. One JSON line each.
+ * The two measurements that no stock tool makes well enough, with Kafka's own Java client. Each prints one JSON line.
  *
- * consume BOOTSTRAP TOPIC WARM_UPS PASSES CONSUMERS: reads every partition of the topic, by assignment, from its beginning
- * to its end, the partitions shared among CONSUMERS consumers; WARM_UPS times for Java to compile it, then PASSES times:
- * the seconds are those of the latter, the bytes those of one. (ConsumerPerformance and ConsoleConsumer go through a topic
- * once, while Java still compiles.)
+ * consume BOOTSTRAP TOPIC WARM_UPS PASSES CONSUMERS: reads every partition of the topic, by assignment, from its
+ * beginning to its end, the partitions shared among CONSUMERS consumers; WARM_UPS times for Java to compile it, then
+ * PASSES times. The seconds are those of all PASSES, the bytes those of one pass. (ConsumerPerformance and
+ * ConsoleConsumer go through a topic only once, while Java is still compiling.)
  *
  * latency BOOTSTRAP TOPIC WARMUP COUNT SIZE ACKS FETCH_WAIT_MS: sends a record, waits for the acknowledgement, polls
  * until the record arrives, and so on. (EndToEndLatency does the same but rounds its percentiles to milliseconds.)

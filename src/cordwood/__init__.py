@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """Import what a person uses only when it is used: ``cordwood serve`` must not wait for the rest."""
+    """Import ``Broker`` only when somebody asks for it, so that ``cordwood serve`` does not have to wait for it."""
     if name == "Broker":
         from cordwood.testing import Broker
 

@@ -1,4 +1,4 @@
-"""What the core asks its driver to do. Each is an order; what comes of it returns as an event."""
+"""What the core asks its driver to do. Each effect is an order; its outcome comes back as an event."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from cordwood.ports import Chunk, StoreOp, Syncable
 
 
 class Send:
-    """Put these bytes on a connection, after all that was sent there before.
+    """Send these bytes on a connection, after everything that was sent there before.
 
-    Not a dataclass, because every request makes one: the ``__init__`` of those is never compiled.
+    Not a dataclass, because every request makes one, and a dataclass's ``__init__`` is never compiled.
     """
 
     __slots__ = ("chunks", "connection")
@@ -40,7 +40,7 @@ class WriteMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """Bring files to the disk, off the main thread; answer with ``synced`` and this token."""
+    """Sync files to the disk, off the main thread; answer with ``synced`` and this token."""
 
     token: int
     files: Sequence[Syncable]
@@ -48,7 +48,7 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Remove files or directories that nothing refers to any more, off the main thread; answer with ``removed``."""
+    """Remove files or directories that are no longer referred to, off the main thread; answer with ``removed``."""
 
     token: int
     files: Sequence[str] = ()
@@ -57,9 +57,9 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """Do this work to its end, off the main thread and without haste; answer with ``compacted`` and this token.
+    """Run this work to its end, off the main thread and at low priority; answer with ``compacted`` and this token.
 
-    Each step of the work tells how many bytes it has read and written. After each one others have their turn.
+    Each step of the work yields the number of bytes it has read and written; after each one, others get their turn.
     """
 
     token: int
@@ -68,12 +68,12 @@ class Compact:
 
 @dataclass(frozen=True, slots=True)
 class Linger:
-    """Let all that has arrived by now come in first; answer with ``lingered``."""
+    """Deliver everything that has already arrived first, then answer with ``lingered``."""
 
 
 @dataclass(frozen=True, slots=True)
 class PurgeChanges:
-    """Let the metadata store forget of its changes those that everybody has heard of by now. Nothing comes back."""
+    """Let the metadata store forget those changes that every broker has heard of by now. Nothing comes back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Dial:
 
 @dataclass(frozen=True, slots=True)
 class Transmit:
-    """Put these bytes on a link that is up. What comes back is ``link_received``, a frame at a time."""
+    """Send these bytes on a link that is up. The answers arrive as ``link_received``, one frame at a time."""
 
     link: LinkId
     chunks: list[Chunk]
@@ -95,7 +95,7 @@ class Transmit:
 
 @dataclass(frozen=True, slots=True)
 class HangUp:
-    """End a link, whether it is up or not yet. Nothing more is heard of it."""
+    """Close a link, even if it is not up yet. No further events come from it."""
 
     link: LinkId
 

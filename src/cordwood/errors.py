@@ -1,19 +1,19 @@
-"""Everything that can go wrong, in four kinds that are never mixed.
+"""Every error that Cordwood raises on purpose, by kind; the kinds are never mixed.
 
 ::
 
     CordwoodError
     ├── ProtocolError     the peer broke the protocol: its connection closes, with one log line
-    ├── Refused           a request, or a part of it, is refused: the peer is told Kafka's error code
-    ├── CorruptData       bytes on disk, or in a batch, are not what their checksum or their header says
+    ├── Refused           a request, or a part of it, is refused: the peer gets Kafka's error code
+    ├── CorruptData       bytes on disk, or in a batch, do not match their checksum or their header
     ├── StorageError      the disk failed
-    │   ├── TruncationError   ... in the middle of cutting a log: the broker stops, its next start recovers the log
-    │   └── StoreAway         the metadata store cannot be reached now: nothing was done
-    │       └── PerhapsDone   ... and it could not be found out whether the change was made before
+    │   ├── TruncationError   ... in the middle of truncating a log: the broker stops; its next start recovers the log
+    │   └── StoreAway         the metadata store cannot be reached at the moment: nothing was done
+    │       └── PerhapsDone   ... and it is unknown whether the change was made before the connection broke
     ├── StoreConflict     the metadata changed under a compare-and-set
     └── ConfigError       a setting is unknown, ill-typed or out of range; the text says what to write instead
 
-A bug of ours is none of these: it is a failed assertion, and the broker stops rather than serve wrong data.
+A bug in Cordwood is none of these: it is a failed assertion, and the broker stops rather than serve wrong data.
 """
 
 from enum import IntEnum
@@ -28,10 +28,10 @@ class ProtocolError(CordwoodError):
 
 
 class Refused(CordwoodError):
-    """A request that is well formed and will not be served: an error code and, for a person, a sentence.
+    """A request that is well formed but will not be served: an error code, and a sentence for a human reader.
 
-    A sentence often quotes what the client sent, which may be as long as a string can be: it is cut, or no answer could
-    carry it.
+    The sentence often quotes what the client sent, which may be as long as a string can be. It is cut, because it might
+    not fit into any response otherwise.
     """
 
     MESSAGE_LENGTH_MAX = 1000
@@ -45,7 +45,7 @@ class Refused(CordwoodError):
 
 
 class CorruptData(CordwoodError):
-    """Stored or received records contradict themselves."""
+    """Stored or received records are inconsistent."""
 
 
 class StorageError(CordwoodError):
@@ -53,23 +53,23 @@ class StorageError(CordwoodError):
 
 
 class TruncationError(StorageError):
-    """A log was cut in part: what it holds and what it knows of that may differ, so nobody may go on with it."""
+    """A log was only partly truncated: its files and its state in memory may disagree, so it must not be used again."""
 
 
 class StoreAway(StorageError):
-    """The metadata store cannot be reached now. Nothing was done, and it may be again in a moment."""
+    """The metadata store cannot be reached at the moment. Nothing was done; a later attempt may succeed."""
 
 
 class PerhapsDone(StoreAway):
-    """... or it was, and that could not be found out: not even the store can tell any more, or not soon enough."""
+    """The change may or may not have been made: even the store can no longer tell, or not soon enough."""
 
 
 class StoreConflict(CordwoodError):
-    """A node of the metadata store is missing, exists already, or has another version than expected."""
+    """A node of the metadata store is missing, exists already, or does not have the expected version."""
 
 
 class ConfigError(CordwoodError):
-    """A setting cannot be used as it was given."""
+    """A setting cannot be used as given."""
 
 
 class Error(IntEnum):

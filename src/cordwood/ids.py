@@ -1,4 +1,4 @@
-"""The names of things: one type for each, so that an offset is never mistaken for an epoch."""
+"""Identifiers: a type of its own for each, so that one is never mistaken for another."""
 
 from typing import Final, NamedTuple, NewType
 from uuid import UUID

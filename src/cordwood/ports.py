@@ -1,7 +1,7 @@
-"""What the core is given: time, files, a metadata store, randomness, a place for log lines and how many go there.
+"""What the core is given: time, files, a metadata store, randomness, a logger and its log levels.
 
-The core never reaches for any of these itself. ``run/`` hands it the real ones, ``sim/`` hands it seeded ones, and both
-kinds pass the same conformance tests.
+The core never reaches for any of these itself. ``run/`` hands it the real ones, ``sim/`` seeded ones, and both kinds
+pass the same conformance tests.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,10 +13,10 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Instant:
-    """A moment, on both clocks: the wall's for record timestamps and retention, the monotonic one for durations.
+    """A moment, on both clocks: the wall clock for record timestamps and retention, the monotonic one for durations.
 
-    Plain, as all that every request makes: compiled, its fields are then numbers in a struct. A named tuple's would be
-    objects, and each look at one a search.
+    A plain class, like everything that is made for each request: compiled, its fields are numbers in a struct. The
+    fields of a named tuple would be objects, and each access to one a lookup.
     """
 
     __slots__ = ("mono_ms", "wall_ms")
@@ -27,13 +27,13 @@ class Instant:
 
 
 class Syncable(Protocol):
-    """What can be brought to the disk itself."""
+    """Something that can be synced to the disk."""
 
     def sync(self) -> None: ...
 
 
 class File(Protocol):
-    """A file that grows at its end and is read anywhere. A failure raises ``StorageError``."""
+    """A file that grows at its end and can be read anywhere. A failure raises ``StorageError``."""
 
     @property
     def size(self) -> int: ...
@@ -47,18 +47,19 @@ class File(Protocol):
     def truncate(self, size: int, /) -> None: ...
 
     def complete(self) -> None:
-        """Nothing more will be appended: what was held ready for it is given back. Never fails."""
+        """Nothing more will be appended: give back the space that was reserved for it. Never fails."""
 
     def sync(self) -> None:
-        """Return when what was appended is on the disk itself. The one method that another thread may call."""
+        """Return once everything appended is on the disk. The only method that another thread may call."""
 
     def close(self) -> None: ...
 
 
 class FileSlice:
-    """Part of a file that a response sends and nobody reads.
+    """Part of a file, which a response sends without anybody reading it.
 
-    By hand, not a dataclass: what that writes is interpreted even where this module is compiled.
+    Written by hand, not a dataclass: the methods that a dataclass generates are interpreted even where this module is
+    compiled.
     """
 
     __slots__ = ("file", "length", "position")
@@ -79,19 +80,19 @@ Chunk = bytes | bytearray | memoryview | FileSlice
 
 
 class Disk(Protocol):
-    """A tree of files. Paths are relative, joined by ``/``, and do not leave it. Failures raise ``StorageError``."""
+    """A tree of files. Paths are relative, joined by ``/``, and stay inside it. Failures raise ``StorageError``."""
 
     def open(self, path: str, /, *, create: bool = False) -> File: ...
 
     def reader(self, path: str, /) -> File:
-        """A file to read from alone, perhaps one that others read from too. The disk keeps those open that were read
-        last, as long as they have this name."""
+        """A file for reading only, possibly shared with other readers. The disk keeps the most recently read files open
+        for as long as they have this name."""
 
     def read(self, path: str, /) -> bytes:
-        """A small file, whole."""
+        """The whole content of a small file."""
 
     def replace(self, path: str, data: bytes, /) -> None:
-        """Make *data* the whole content of *path*: after a crash it is the old content or the new one."""
+        """Make *data* the whole content of *path*; after a crash, the file has either the old content or the new."""
 
     def exists(self, path: str, /) -> bool: ...
 
@@ -99,23 +100,23 @@ class Disk(Protocol):
         """The names in a directory, sorted."""
 
     def make_directory(self, path: str, /) -> None:
-        """With its parents; it may be there already."""
+        """Create a directory with its parents; it may exist already."""
 
     def rename(self, old: str, new: str, /) -> None: ...
 
     def remove(self, path: str, /) -> None:
-        """A file; it may be gone already."""
+        """Remove a file; it may be gone already."""
 
     def remove_tree(self, path: str, /) -> None:
-        """A directory with all below it; it may be gone already. It does not come back after a crash."""
+        """Remove a directory and everything in it; it may be gone already. It does not come back after a crash."""
 
     def usage(self) -> tuple[int, int]:
-        """Bytes of the volume: (all of them, those still free)."""
+        """The volume's size and free space, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """A store operation: a new node, and its parents. An *ephemeral* one goes with its maker's session."""
+    """A store operation: a new node, and its parents. An *ephemeral* node goes when its creator's session ends."""
 
     path: str
     data: bytes
@@ -141,7 +142,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A store operation: change nothing, but let the whole ``multi`` fail unless the node has *version*."""
+    """A store operation: change nothing, but fail the whole ``multi`` unless the node has *version*."""
 
     path: str
     version: int
@@ -151,7 +152,7 @@ StoreOp = Create | Set | Delete | Check
 
 
 class Node(NamedTuple):
-    """A node of the metadata store as it stands."""
+    """A node of the metadata store in its current state."""
 
     path: str
     data: bytes
@@ -159,24 +160,25 @@ class Node(NamedTuple):
 
 
 class MetadataChange(NamedTuple):
-    """What became of the store's nodes: first some went, with all below them, then these are as they now are."""
+    """A change of the store's nodes: first those in *deleted* go, with everything below them; then those in *nodes* are
+    created or changed as given here."""
 
     nodes: Sequence[Node] = ()
     deleted: Sequence[str] = ()
 
 
 class SessionState(Enum):
-    """How this broker stands with a metadata store that others share."""
+    """The state of this broker's session with a metadata store that others share."""
 
     ALIVE = "alive"
     SUSPENDED = "suspended"
-    """Not connected now, but the store may still hold the session."""
+    """Not connected at the moment, but the store may still hold the session."""
     LOST = "lost"
-    """The store has ended the session, or must have by now: what was ephemeral is gone."""
+    """The store has ended the session, or must have by now: its ephemeral nodes are gone."""
 
 
 class LinkLoss(Enum):
-    """Why a connection to another broker is not there."""
+    """Why there is no connection to another broker."""
 
     REFUSED = "refused"
     """Nobody listens there: the process is gone."""
@@ -185,25 +187,25 @@ class LinkLoss(Enum):
 
 
 class MetadataStore(Protocol):
-    """A small tree of versioned nodes, shaped like ZooKeeper's: all or none of a ``multi`` happens, durably."""
+    """A small tree of versioned nodes, like ZooKeeper's: a ``multi`` is atomic and durable."""
 
     def load(self) -> Iterable[Node]:
         """Every node, parents before children."""
 
     def multi(self, operations: Sequence[StoreOp], /) -> MetadataChange:
-        """Do all of it or nothing; what has changed comes back, with the new versions.
+        """Do all of the operations or none; return what has changed, with the new versions.
 
-        A store that tells of all changes as they happen, others' and one's own, tells of this one that way alone.
+        A store that reports every change as it happens, whoever made it, reports this one only in that way.
 
         Raises:
             StoreConflict: nothing was done: a node is missing, exists already, or has another version.
-            StoreAway: nothing was done, and it may be in a moment; but
-            PerhapsDone: it could not be found out whether it was done.
+            StoreAway: nothing was done, but a later attempt may succeed.
+            PerhapsDone: a ``StoreAway`` after which it is unknown whether the operations were done.
             StorageError: it cannot be done.
         """
 
     def purge(self) -> None:
-        """Forget of the changes that it tells others those that everybody has heard of by now."""
+        """Of the changes that the store keeps for other brokers, forget those that all of them have heard of by now."""
 
     def close(self) -> None: ...
 
@@ -224,10 +226,10 @@ class Logger(Protocol):
 
 
 class LogLevels(Protocol):
-    """How much the broker's loggers say, with Kafka's names of levels; the one above all is ``root``."""
+    """The log levels of the broker's loggers, under Kafka's names; the topmost logger is ``root``."""
 
     def all(self) -> dict[str, str]:
-        """By the names of the loggers: their own levels, or those of their parents."""
+        """Each logger's level, its own or else its parent's, by the logger's name."""
 
     def set(self, name: str, level: str | None, /) -> None:
-        """Give a logger that there is another level; None: its parent's."""
+        """Change the level of an existing logger; None: back to its parent's."""

@@ -1,1 +1,1 @@
-"""Clients: thin faces of confluent-kafka, for people and for the command line."""
+"""Clients: thin wrappers around confluent-kafka for the command line, and a raw client for whole record batches."""

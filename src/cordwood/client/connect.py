@@ -1,7 +1,7 @@
-"""Connecting to a Kafka cluster, quietly, and with one sentence when nobody is there.
+"""Connecting to a Kafka cluster, quietly, and with a single sentence when nobody is there.
 
-librdkafka retries for ever and writes what it meets to standard error. A person at a keyboard wants to know at once,
-and in words, so the first thing done here is to knock at the door.
+librdkafka retries forever and writes every problem to standard error. Somebody at a keyboard wants to know at once, and
+in words, so the first step here is to knock at the door.
 """
 
 import logging
@@ -22,7 +22,7 @@ from cordwood.errors import CordwoodError
 KNOCK_TIMEOUT_S = 3.0
 ANSWER_TIMEOUT_S = 10.0
 RETRY_S = 0.1
-# Those that Kafka's brokers keep for themselves.
+# Topics that Kafka's brokers keep for themselves.
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 NEW_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE)
 
@@ -31,12 +31,12 @@ C = TypeVar("C")
 
 
 class ClientError(CordwoodError):
-    """A cluster could not do what was asked of it; the text says what happened and what to do."""
+    """A cluster could not do what it was asked to; the text says what happened and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where a cluster is, and with which of librdkafka's properties to talk to it."""
+    """Where a cluster is, and the librdkafka properties to use for it."""
 
     bootstrap: str
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -45,16 +45,16 @@ class Cluster:
         return self._made(AdminClient, {})
 
     def producer(self, **settings: str | int | bool) -> Producer:
-        """A producer that puts a key where Java's client would put it."""
+        """A producer that puts a key into the same partition as the Java client would."""
         return self._made(Producer, {"partitioner": "murmur2_random", **_dotted(settings)})
 
     def consumer(self, *, on_error: Callable[[KafkaError], None], **settings: str | int | bool) -> Consumer:
-        """A consumer to assign partitions to; it joins no group and commits nothing."""
+        """A consumer for manual assignment; it joins no group and commits nothing."""
         fixed = {"group.id": "cordwood", "enable.auto.commit": False, "error_cb": on_error}
         return self._made(Consumer, {**fixed, **_dotted(settings)})
 
     def member(self, group: str, *, on_error: Callable[[KafkaError], None], **settings: str | int | bool) -> Consumer:
-        """A consumer of a group; it commits, now and then and when it leaves, the offsets that are stored with it."""
+        """A consumer in a group; now and then, and when it leaves, it commits the offsets that were stored with it."""
         fixed = {"group.id": group, "enable.auto.offset.store": False, "error_cb": on_error}
         return self._made(Consumer, {**fixed, **_dotted(settings)})
 
@@ -87,14 +87,14 @@ def _dotted(settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def _ignore(error: KafkaError) -> None:
-    """What matters of it comes back with the call that failed."""
+    """Ignore it: if it matters, the call that fails because of it reports it."""
 
 
 def knock(bootstrap: str) -> None:
-    """Return if anybody listens at one of the addresses.
+    """Return if one of the addresses accepts a connection.
 
     Raises:
-        ClientError: nobody does.
+        ClientError: none does.
     """
     reasons = [reason for address in bootstrap.split(",") if (reason := _refusal(address.strip())) is not None]
     if len(reasons) == len(bootstrap.split(",")):
@@ -113,7 +113,7 @@ def _refusal(address: str) -> str | None:
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), KNOCK_TIMEOUT_S).close()
-    except (socket.gaierror, UnicodeError):  # a name that cannot even be asked for
+    except (socket.gaierror, UnicodeError):  # UnicodeError: a name that cannot even be looked up
         return "no such host"
     except TimeoutError:
         return "no answer"
@@ -123,7 +123,7 @@ def _refusal(address: str) -> str | None:
 
 
 def sentence(error: KafkaError) -> str:
-    """What a cluster's error means to a person: in the broker's words, where it has some."""
+    """A cluster's error in a sentence for users: the broker's own words, if there are any."""
     is_the_brokers = error.code() > 0
     if is_the_brokers and error.str() != KafkaError(error.code()).str():
         return error.str()
@@ -145,7 +145,7 @@ def cause(exception: KafkaException) -> KafkaError:
 
 
 def error_of(future: "Future[Any]") -> KafkaError | None:
-    """Wait, and say what went wrong."""
+    """Wait, and return what went wrong, if anything did."""
     exception = future.exception()
     if exception is None:
         return None
@@ -167,12 +167,12 @@ def all_topics(client: AdminClient | Consumer | Producer) -> dict[str, TopicMeta
 
 
 def one_topic(client: AdminClient | Consumer | Producer, topic: str, *, patience_s: float) -> TopicMetadata:
-    """A topic's partitions, once they are all led by somebody.
+    """A topic's partitions, once all of them have a leader.
 
-    A new topic takes Kafka a moment: until its brokers have heard of it, they say that there is none.
+    For a moment after a topic was created, Kafka's brokers may not have heard of it, and say that it does not exist.
 
     Raises:
-        ClientError: there is no such topic after all, or the cluster did not answer.
+        ClientError: there really is no such topic, or the cluster did not answer.
     """
     deadline_s = time.monotonic() + patience_s
     pause = threading.Event()

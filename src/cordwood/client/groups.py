@@ -1,6 +1,7 @@
-"""Consumer groups of a cluster, of either protocol: who is in them, what they have committed.
+"""Consumer groups of a cluster, with either protocol: their members, and what they have committed.
 
-Faces of confluent-kafka's admin client that speak in plain tuples and raise one sentence when something goes wrong.
+Wrappers around confluent-kafka's admin client that return plain tuples and, when something goes wrong, raise an error
+with a single sentence.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ from confluent_kafka.admin import AdminClient, ConsumerGroupDescription, MemberD
 from .connect import ANSWER_TIMEOUT_S, ClientError, cause, error_of, sentence
 from .offsets import Partition
 
-# librdkafka has no name for two states of the consumer protocol, assigning and reconciling. It shows both as unknown.
+# librdkafka has no names for two states of the consumer protocol, assigning and reconciling: it shows both as unknown.
 STATES: Mapping[ConsumerGroupState, str] = {
     ConsumerGroupState.UNKNOWN: "rebalancing",
     ConsumerGroupState.PREPARING_REBALANCING: "preparing-rebalance",
@@ -38,7 +39,7 @@ NAMED_AT_MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A group as a list shows it."""
+    """A group as listed."""
 
     name: str
     type: str
@@ -52,12 +53,12 @@ class Member:
     host: str
     instance_id: str | None
     partitions: tuple[Partition, ...]
-    """In order; what it holds now, which is not yet what it shall hold while a group rebalances."""
+    """In order: what it holds now, which during a rebalance is not yet its target assignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group with its members. ``assignor`` is empty while nobody has been assigned anything."""
+    """A group with its members. ``assignor`` is empty while nothing has been assigned to anybody."""
 
     name: str
     type: str
@@ -68,12 +69,12 @@ class Group:
 
     @property
     def is_missing(self) -> bool:
-        """Kafka describes a group that it does not know as a dead one."""
+        """Does it not exist? Kafka describes an unknown group as a dead one."""
         return self.state == "dead" and not self.members
 
 
 def list_groups(admin: AdminClient) -> tuple[list[Listing], list[str]]:
-    """All groups by name, and a sentence for each broker that did not tell its own."""
+    """All groups by name, and a sentence for each broker that did not list its own."""
     future = admin.list_consumer_groups(request_timeout=ANSWER_TIMEOUT_S)
     if (error := error_of(future)) is not None:
         raise ClientError(f"the groups could not be listed: {sentence(error)}")
@@ -83,7 +84,7 @@ def list_groups(admin: AdminClient) -> tuple[list[Listing], list[str]]:
 
 
 def describe_groups(admin: AdminClient, names: Sequence[str]) -> list[Group]:
-    """The groups in the order of their names here; one that does not exist is there too (``is_missing``)."""
+    """The groups, in the order of *names*; those that do not exist are included (``is_missing``)."""
     if not names:
         return []
     futures = admin.describe_consumer_groups(list(dict.fromkeys(names)), request_timeout=ANSWER_TIMEOUT_S)
@@ -113,7 +114,7 @@ def _group(found: ConsumerGroupDescription) -> Group:
 
 def _member(found: MemberDescription) -> Member:
     held = sorted((p.topic, p.partition) for p in found.assignment.topic_partitions)
-    # Java writes an address with a slash before it.
+    # Java puts a slash before an address.
     return Member(
         found.member_id, found.client_id, found.host.lstrip("/"), found.group_instance_id or None, tuple(held)
     )
@@ -130,7 +131,7 @@ def committed_offsets(admin: AdminClient, group: str) -> dict[Partition, int]:
 
 
 def commit_offsets(admin: AdminClient, group: str, offsets: Mapping[Partition, int]) -> dict[Partition, KafkaError]:
-    """Commit for a group without members; the errors of those partitions that were not taken."""
+    """Commit for a group without members; return the errors of those partitions that were refused."""
     wanted = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
     asked = [ConsumerGroupTopicPartitions(group, wanted)]
     (future,) = admin.alter_consumer_group_offsets(asked, request_timeout=ANSWER_TIMEOUT_S).values()
@@ -140,7 +141,7 @@ def commit_offsets(admin: AdminClient, group: str, offsets: Mapping[Partition, i
 
 
 def delete_groups(admin: AdminClient, names: Iterable[str]) -> dict[str, KafkaError | None]:
-    """Delete groups with their offsets; what went wrong with each, if anything did."""
+    """Delete groups with their offsets; return what went wrong with each, if anything did."""
     asked = list(dict.fromkeys(names))
     try:
         futures = admin.delete_consumer_groups(asked, request_timeout=ANSWER_TIMEOUT_S)

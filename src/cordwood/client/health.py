@@ -1,4 +1,4 @@
-"""How a cluster is: its brokers, what each of them leads, and the partitions that miss replicas or a leader."""
+"""A cluster's health: its brokers, what each of them leads, and the partitions that lack replicas or a leader."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,24 +19,24 @@ MIN_ISR = "min.insync.replicas"
 
 
 class Trouble(Enum):
-    """What a partition misses, the worst first."""
+    """What a partition lacks, the worst first."""
 
     OFFLINE = "offline"
-    """Nobody leads it."""
+    """It has no leader."""
     UNDER_MIN_ISR = "under min ISR"
-    """Writers that want all replicas are refused."""
+    """Producers with acks=all are refused."""
     UNDER_REPLICATED = "under-replicated"
     """A replica is not in sync."""
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition, and all that it misses."""
+    """A partition, and everything that it lacks."""
 
     topic: str
     number: int
     leader: int
-    """-1 if nobody leads it."""
+    """-1 if it has no leader."""
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
     troubles: tuple[Trouble, ...]
@@ -44,7 +44,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class BrokerHealth:
-    """One broker. Without an address it is away, and partitions wait for it."""
+    """One broker. Without an address it is offline, and partitions are waiting for it."""
 
     id: int
     address: str | None
@@ -56,7 +56,7 @@ class BrokerHealth:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """All of it."""
+    """The health of the whole cluster."""
 
     cluster_id: str
     controller: int | None
@@ -69,7 +69,7 @@ class Health:
 
 
 def read_health(admin: AdminClient, settings: RawSettings) -> Health:
-    """Ask for everything.
+    """Ask the cluster for everything.
 
     Raises:
         ClientError, RawError: the cluster did not answer.
@@ -89,7 +89,7 @@ def read_health(admin: AdminClient, settings: RawSettings) -> Health:
 
 
 def _describe(settings: RawSettings) -> DescribeClusterResponse:
-    """DescribeCluster and not Metadata, where a broker may be named that has just gone."""
+    """Ask with DescribeCluster: Metadata may still name a broker that has just gone."""
     cluster = Cluster(settings)
 
     def attempt() -> DescribeClusterResponse:
@@ -104,7 +104,7 @@ def _describe(settings: RawSettings) -> DescribeClusterResponse:
 
 
 def judged(name: str, topic: TopicMetadata, min_isr: int) -> list[Partition]:
-    """A topic's partitions. No broker can have more in-sync replicas than there are replicas."""
+    """A topic's partitions, with their troubles. No more in-sync replicas are demanded than there are replicas."""
     found = []
     for number, p in sorted(topic.partitions.items()):
         troubles = []
@@ -119,7 +119,7 @@ def judged(name: str, topic: TopicMetadata, min_isr: int) -> list[Partition]:
 
 
 def min_isrs(admin: AdminClient, topics: Iterable[str]) -> dict[str, int]:
-    """How many in-sync replicas each topic wants; nothing of those that may not be looked at."""
+    """How many in-sync replicas each topic demands; topics whose settings may not be read are left out."""
     names = iter(topics)
     found: dict[str, int] = {}
     while some := list(islice(names, CONFIGS_AT_ONCE)):

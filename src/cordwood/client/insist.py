@@ -1,8 +1,8 @@
-"""Asking again for what a cluster could not do just now.
+"""Retrying what a cluster cannot do at the moment.
 
-A cluster that cannot reach its metadata store, or that has no controller, says so in a code of its own and is back
-soon. librdkafka leaves such answers to the application. What was asked for may have been done all the same if an answer
-was lost: who asks again must not be surprised to find it done.
+A cluster that cannot reach its metadata store, or has no controller, says so with its own error code, and recovers
+soon. librdkafka leaves such errors to the application. If an answer was lost, the request may have been carried out all
+the same: whoever retries must be prepared for that.
 """
 
 import time
@@ -22,7 +22,7 @@ PERHAPS_DONE: Final = (
     KafkaError.REQUEST_TIMED_OUT,
     KafkaError._TIMED_OUT,
     KafkaError._TRANSPORT,  # the connection broke before the answer
-    KafkaError._DESTROY_BROKER,  # the broker that was asked is not registered now, so librdkafka has forgotten it
+    KafkaError._DESTROY_BROKER,  # the broker that was asked is no longer registered, so librdkafka has forgotten it
 )
 FOR_NOW: Final = (KafkaError.NOT_CONTROLLER, *PERHAPS_DONE)
 
@@ -34,12 +34,12 @@ class Outcome(NamedTuple):
 
     error: KafkaError | None
     in_doubt: bool
-    """May an earlier attempt have been done, although nobody said so?"""
+    """May an earlier attempt have succeeded without an answer?"""
     tried_s: float
 
     @property
     def text(self) -> str:
-        """What went wrong, for a person, and what to do."""
+        """What went wrong and what to do, for users."""
         assert self.error is not None
         if self.error.code() not in FOR_NOW:
             return sentence(self.error)
@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
 
 
 def insist(ask: Ask, asked: "Future[Any] | None" = None, *, patience_s: float = INSIST_S) -> Outcome:
-    """Ask until the cluster says yes, or no for good, or the time is up. *asked*: it was asked once already."""
+    """Ask until the cluster succeeds, refuses for good, or time is up. *asked* is a first attempt already under way."""
     start_s = time.monotonic()
     pause = Event()
     in_doubt = False

@@ -1,4 +1,4 @@
-"""Where partitions begin and end, and which offset belongs to a time."""
+"""Where partitions begin and end, and the offset for a given time."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ Partition = tuple[str, int]
 
 
 def list_offsets(admin: AdminClient, partitions: Iterable[Partition], spec: OffsetSpec) -> dict[Partition, int]:
-    """The offsets asked for, of the partitions that have a leader to ask; -1 for a time after the last record."""
+    """The wanted offsets of those partitions that have a leader to ask; -1 for a time after the last record."""
     asked = {TopicPartition(topic, partition): spec for topic, partition in partitions}
     if not asked:
         return {}

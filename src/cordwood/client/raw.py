@@ -1,11 +1,11 @@
-"""A blocking Kafka client for whole record batches: what Spark's tasks, and whoever else moves records in bulk, need.
+"""A blocking Kafka client for whole record batches: for Spark's tasks, and for whatever else moves records in bulk.
 
-It speaks with Apache Kafka from 2.8 on and with this project's broker. There is no thread in it and it belongs to one
-thread; each process makes its own from ``RawSettings``, which can be sent anywhere. A change of leaders, a lost
-connection, a broker that is away for a while: all that is waited for, up to ``RawSettings.timeout_ms``.
+It works with Apache Kafka from 2.8 on, and with Cordwood. It starts no threads, and must be used by one thread only;
+each process makes its own from ``RawSettings``, which can be sent anywhere. It waits for changes of leaders, lost
+connections and brokers that are away for a while, up to ``RawSettings.timeout_ms``.
 
-Processes that Spark starts to plan a query ask for topics and offsets, and the query waits until they have loaded what
-they need. So what only some clients do is imported when it is first done.
+Processes that Spark starts to plan a query ask for topics and offsets, and the query waits while they import what they
+need. So code that only some clients need is imported at its first use.
 
 ::
 
@@ -72,16 +72,16 @@ Partition = tuple[str, int]
 
 
 class FoundOffset(NamedTuple):
-    """The answer to a question for an offset; both are -1 where there is no record as young as that.
+    """The answer when asked for an offset; both fields are -1 if no record has that timestamp or a later one.
 
-    The timestamp is -1 for the latest and the earliest offset."""
+    For the latest and the earliest offset, the timestamp is -1."""
 
     offset: int
     timestamp: int
 
 
 class RawClient:
-    """See the module's text. Every method raises ``RawError`` (one of its kinds), each says in words what to do."""
+    """See the module's docstring. Every method raises a kind of ``RawError``, whose text says what to do."""
 
     def __init__(self, settings: RawSettings) -> None:
         self.settings = settings
@@ -107,9 +107,10 @@ class RawClient:
         return self._cluster.retrying("the cluster's id cannot be read", lambda: self._cluster.cluster_id)
 
     def topics(self, names: Sequence[str] | None = None, *, create: bool = False) -> dict[str, TopicMeta]:
-        """The topics of these names (None: all, internal ones too), asked anew; those that do not exist are left out.
+        """The topics with these names (None: all, including internal ones), freshly read; those that do not exist are
+        left out.
 
-        With *create*, a broker that makes topics on demand is asked to make them, and waited for.
+        With *create*, a broker that creates topics on demand is asked to do so, and waited for.
         """
 
         def attempt() -> dict[str, TopicMeta]:
@@ -122,7 +123,7 @@ class RawClient:
     def offsets(self, wanted: Mapping[Partition, int]) -> dict[Partition, FoundOffset]:
         """For each partition: LATEST, EARLIEST, or the first offset whose record is not older than a time in ms.
 
-        One request for each leader. What is latest depends on ``settings.isolation``.
+        This takes one request for each leader. What counts as latest depends on ``settings.isolation``.
         """
         found: dict[Partition, FoundOffset] = {}
 
@@ -164,7 +165,7 @@ class RawClient:
         isolation: int = READ_UNCOMMITTED,
         wait_ms: int = WAIT_MS,
     ) -> "Fetched":
-        """Whole batches of the leader from *offset* on, at least one if there is any within *wait_ms*.
+        """Whole batches from the leader, from *offset* on, at least one if there is any within *wait_ms*.
 
         The records are valid until the client is used again.
 
@@ -191,10 +192,10 @@ class RawClient:
         max_bytes: int | None = None,
         isolation: int = READ_UNCOMMITTED,
     ) -> "Iterator[Fetched]":
-        """As ``fetch``, for all there is from *start* up to *end*, with the next request always under way.
+        """Like ``fetch``, for everything from *start* up to *end*, with the next request always in flight.
 
-        It comes from a follower in ``settings.rack`` if the leader names one.
-        *end* is not after the partition's readable end. Each answer is valid until the next one is asked for.
+        Reads from a follower in ``settings.rack`` if the leader names one. *end* must not be after the partition's
+        readable end. Each answer is valid until the next one is asked for.
         """
         from .raw_fetch import Wanted, fetch_range
 
@@ -204,10 +205,11 @@ class RawClient:
     def produce(
         self, topic: str, batches: Mapping[int, Buffer], *, acks: int = -1, timeout_ms: int | None = None
     ) -> dict[int, int]:
-        """Append one batch to each of several partitions; the offsets they got, by partition.
+        """Append one batch to each of several partitions; return their base offsets, by partition.
 
-        One request for each leader. Batches without a producer id may be stored twice if a connection breaks. For
-        those with one, -1 stands for an offset that the broker does not remember: the batch was stored before.
+        This takes one request for each leader. Batches without a producer id may be stored twice if a connection
+        breaks. For batches with one, -1 means that the batch was stored before, at an offset that the broker no longer
+        remembers.
         """
         from .raw_produce import Producing
 
@@ -218,20 +220,21 @@ class RawClient:
     def publisher(
         self, topic: str, *, acks: int = -1, timeout_ms: int | None = None, under_way: int = 4
     ) -> "Publisher":
-        """Many batches, several requests at a time. Until its ``flush`` returns, the client is the publisher's."""
+        """A publisher for many batches, with several requests in flight. Until its ``flush`` returns, the client must
+        not be used for anything else."""
         from .raw_produce import Publisher
 
         limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
         return Publisher(self._cluster, topic, acks=acks, timeout_ms=limit_ms, under_way=under_way)
 
     def init_producer_id(self) -> tuple[int, int]:
-        """A producer id of one's own, and its epoch."""
+        """A new producer id, and its epoch."""
         from . import raw_produce
 
         return self._cluster.retrying("no producer id was given", lambda: raw_produce.producer_id(self._cluster))
 
     def log_dirs(self, partitions: Iterable[Partition]) -> "dict[Partition, LogDir]":
-        """Where the leaders keep these partitions. One that does not tell, or may not, is left out."""
+        """Where the leaders store these partitions. Those whose leader does not or may not tell are left out."""
         from . import raw_log_dirs
 
         wanted = list(partitions)
@@ -248,7 +251,7 @@ class RawClient:
         )
 
     def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
-        """Commit a group's offsets from outside; it must have no members that commit."""
+        """Commit offsets for a group from outside; it must have no members that commit."""
         from . import raw_group
 
         if offsets:

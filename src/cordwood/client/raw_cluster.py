@@ -1,7 +1,7 @@
-"""A cluster as the raw client knows it: its brokers, who leads what, one connection to each broker, and patience.
+"""A cluster as the raw client sees it: its brokers, who leads what, one connection to each broker, and retries.
 
-Whatever fails for a reason that may go away is tried again, after a look at the metadata, until it works or the time is
-up. Then the error names the last reason.
+Whatever fails for a reason that may go away is tried again, with new metadata, until it works or the time is up. The
+error then names the last reason.
 """
 
 import time
@@ -41,14 +41,14 @@ _GONE_CODES = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID)
 
 
 class PartitionMeta(NamedTuple):
-    """Who leads a partition: a broker's number, or -1 while nobody does."""
+    """A partition's leader: a broker id, or -1 while there is none."""
 
     leader: int
     leader_epoch: int
 
 
 class TopicMeta(NamedTuple):
-    """A topic. Its id is all zeros where the broker is too old for ids."""
+    """A topic. Its id is all zeros if the broker is too old for ids."""
 
     name: str
     id: UUID
@@ -56,7 +56,7 @@ class TopicMeta(NamedTuple):
 
 
 class Patience:
-    """How long to go on trying one thing."""
+    """How long to keep trying one operation."""
 
     def __init__(self, settings: RawSettings) -> None:
         self._settings = settings
@@ -64,7 +64,7 @@ class Patience:
         self.reset()
 
     def reset(self) -> None:
-        """There was progress: all the time is ahead again."""
+        """There was progress: the time starts again."""
         self._started_s = time.monotonic()
         self._backoff_s = self._settings.retry_backoff_ms / 1000
 
@@ -114,7 +114,7 @@ class Cluster:
     # Trying
 
     def retrying(self, what: str, attempt: Callable[[], T]) -> T:
-        """What *attempt* returns, once it does. Between two tries, what is known of topics is forgotten."""
+        """Call *attempt* until it succeeds, and return its result. Between attempts, topic metadata is forgotten."""
         patience = Patience(self.settings)
         while True:
             try:
@@ -129,7 +129,7 @@ class Cluster:
     # Brokers
 
     def connection(self, node_id: int, *, shared: bool = False) -> Connection:
-        """The connection to a broker, made if there is none; only a *shared* one may have questions under way."""
+        """The connection to a broker, made if there is none; only a *shared* one may have requests in flight."""
         if node_id not in self._brokers:
             self.read_metadata([])
         if node_id not in self._brokers:
@@ -137,7 +137,7 @@ class Cluster:
         return self._connect(self._brokers[node_id], shared=shared)
 
     def any_connection(self) -> Connection:
-        """A connection to whoever answers."""
+        """A connection to any broker that answers."""
         for connection in self._connections.values():
             if not (connection.closed or connection.broken or connection.pending):
                 return connection
@@ -156,7 +156,7 @@ class Cluster:
     def _connect(self, address: Address, *, shared: bool = False) -> Connection:
         connection = self._connections.get(address)
         if connection is not None and (connection.broken or (connection.pending and not shared)):
-            connection.close()  # somebody did not wait for an answer: it must not be taken for another one's
+            connection.close()  # an answer was not waited for: it must not be taken for that of another request
         if connection is None or connection.closed:
             self._connections.pop(address, None)
             connection = self._connections[address] = Connection(address, self.settings, tls=self._tls)
@@ -172,11 +172,11 @@ class Cluster:
         return self._cluster_id
 
     def read_metadata(self, names: Sequence[str] | None, *, create: bool = False) -> dict[str, TopicMeta]:
-        """The topics of these names that exist (None: all), asked anew. Not retried.
+        """The topics with these names (None: all) that exist, freshly read. Not retried.
 
         Raises:
-            RequestRefused: one of *names* may not be looked at, or is no name.
-            Retry: a topic is just being made.
+            RequestRefused: one of *names* may not be read, or is not a valid name.
+            Retry: a topic is just being created.
         """
         asked = None if names is None else [MetadataRequestTopic(name=name) for name in names]
         request = MetadataRequest(topics=asked, allow_auto_topic_creation=create)
@@ -199,7 +199,7 @@ class Cluster:
         self._cluster_id = answer.cluster_id or ""
 
     def topic(self, name: str, *, create: bool = False) -> TopicMeta:
-        """A topic, as it was when it was last looked at. Not retried."""
+        """A topic, as of the last time its metadata was read. Not retried."""
         if name not in self._topics and name not in self.read_metadata([name], create=create):
             raise (
                 Retry(f"topic {name} is being made", Error.UNKNOWN_TOPIC_OR_PARTITION) if create else UnknownTopic(name)
@@ -207,7 +207,7 @@ class Cluster:
         return self._topics[name]
 
     def leader(self, topic: str, partition: int) -> tuple[int, int]:
-        """The number of the broker that leads a partition, and the epoch of its leadership. Not retried."""
+        """The id of the broker that leads a partition, and its leader epoch. Not retried."""
         partitions = self.topic(topic).partitions
         if partition not in partitions:
             raise UnknownTopic(topic, partition)
@@ -217,7 +217,7 @@ class Cluster:
         return leader, epoch
 
     def by_leader(self, partitions: Iterable[tuple[str, int]]) -> dict[int, list[tuple[str, int]]]:
-        """The partitions of each broker, the brokers in order. Not retried."""
+        """The partitions that each broker leads, with the brokers in order. Not retried."""
         wanted = list(partitions)
         missing = sorted({topic for topic, _ in wanted} - self._topics.keys())
         if missing:
@@ -228,9 +228,9 @@ class Cluster:
         return dict(sorted(found.items()))
 
     def ask_each(self, requests: dict[int, object], answer: type[T], *, at_most: int | None = None) -> dict[int, T]:
-        """Ask several brokers at once; all of them work while we wait for the first. Not retried.
+        """Ask several brokers at once, so that all of them work while we wait for the first. Not retried.
 
-        The answers must not point into a connection's buffer for longer than the next use of it.
+        What an answer refers to in a connection's buffer is valid only until that connection is used again.
         """
         connections = {node: self.connection(node) for node in requests}
         assert len(set(connections.values())) == len(connections), "each broker has an address of its own"
@@ -255,7 +255,7 @@ def _tls_context(security: Security) -> "SSLContext | None":
 
 
 def raise_for(what: str, code: int, message: str | None = None, *, topic: tuple[str, int] | None = None) -> None:
-    """Nothing for a code that means success; ``Retry``, ``UnknownTopic`` or ``RequestRefused`` for others."""
+    """Raise ``Retry``, ``UnknownTopic`` or ``RequestRefused`` for an error code; do nothing if it means success."""
     if not code:
         return
     error = error_of(code)

@@ -1,4 +1,4 @@
-"""Topics' settings, by DescribeConfigs."""
+"""Topic settings, by DescribeConfigs."""
 
 from collections.abc import Sequence
 

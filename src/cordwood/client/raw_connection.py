@@ -1,10 +1,11 @@
-"""One blocking connection to one broker: TLS and SASL if asked for, versions agreed on, frames out and in.
+"""One blocking connection to one broker: TLS and SASL if asked for, negotiated versions, frames out and in.
 
-Nothing that the other side claims is believed: an answer's size has a limit, its buffer grows with what has really come
-(a claim of a gigabyte costs no more than an answer to a Fetch), its correlation id must be that of the oldest open
-question, and the wire layer checks the rest. Whatever breaks the order of questions and answers closes the connection.
+Nothing that the other side claims is trusted: a response's size has a limit, its buffer grows with what has really
+arrived (a claim of a gigabyte costs no more than a response to a Fetch), its correlation id must be that of the oldest
+request in flight, and the wire layer checks the rest. Anything that breaks the order of requests and responses closes
+the connection.
 
-Answers lie in a buffer that is used again: what points into it (the records of a Fetch) is valid until the next
+Responses lie in a buffer that is used again: what points into it (the records of a Fetch) is valid until the next
 ``receive``.
 """
 
@@ -33,15 +34,15 @@ Address = tuple[str, int]
 _LENGTH = Struct(">i")
 _BUFFER_MIN = 256 * 1024
 _BUFFER_LARGE = FETCH_BYTES + 64 * 1024
-"""What does not fit into the first buffer is the answer to a Fetch, as a rule, and fits into this one. Growing to that
-by and by would have the system hand out the memory page by page, several times over."""
+"""Whatever does not fit into the first buffer is usually the response to a Fetch, and fits into one of this size.
+Growing to it in steps would make the system allocate the memory page by page, several times over."""
 _JOINED_MAX = 64 * 1024
 _SMALL_RESPONSE_MAX = 1024 * 1024
-"""Before anybody is authenticated, answers are short."""
+"""Before authentication, responses are short."""
 
 
 class Question(NamedTuple):
-    """A request that was sent and not answered yet."""
+    """A request that has been sent and not been answered yet."""
 
     correlation_id: int
     version: int
@@ -51,8 +52,8 @@ class Connection:
     """A connection that is ready for requests when the constructor returns.
 
     Raises:
-        ConnectionLost: nobody listens there, or the other side hung up.
-        AuthenticationFailed: who we are was not believed.
+        ConnectionLost: nobody listens there, or the other side closed the connection.
+        AuthenticationFailed: the broker did not accept our credentials.
         ProtocolError: the other side does not speak Kafka's protocol.
     """
 
@@ -71,7 +72,7 @@ class Connection:
         try:
             self._agree()
             if settings.security.uses_sasl:
-                from .raw_login import log_in  # with it come the messages of a theme that others do without
+                from .raw_login import log_in  # imports a theme of messages that other clients do not need
 
                 log_in(self, settings.security)
         except BaseException:
@@ -81,11 +82,11 @@ class Connection:
 
     @property
     def pending(self) -> int:
-        """How many requests are sent and not answered."""
+        """How many requests are in flight."""
         return len(self._questions)
 
     def version(self, request: type, *, at_most: int | None = None) -> int:
-        """The newest version of a request that both sides speak."""
+        """The newest version of a request that both sides support."""
         spec = spec_of(request)
         assert spec.key is not None, "requests have keys"
         ours, theirs = spec.versions, self._versions.get(spec.key, range(0))
@@ -125,7 +126,7 @@ class Connection:
         self._questions.append(Question(self._correlation_id, version))
 
     def receive(self, answer: type[R]) -> R:
-        """The answer to the oldest request that has none. What it points to is valid until the next one."""
+        """The response to the oldest request in flight. What it points to is valid until the next ``receive``."""
         question = self._questions[0]
         try:
             frame = self._receive_frame()
@@ -173,7 +174,7 @@ class Connection:
             )
         start = 0
         while start < length:
-            # No more is reserved than a Fetch needs, or than has come already: the claimed length may be a lie.
+            # Allocate no more than a Fetch needs, or twice what has arrived already: the claimed length may be a lie.
             end = min(length, max(len(self._buffer), _BUFFER_LARGE, 2 * start))
             self._grow(end)
             self._receive_into(start, end)
@@ -184,7 +185,7 @@ class Connection:
         if size > len(self._buffer):
             larger = bytearray(max(size, _BUFFER_LARGE))
             larger[: len(self._buffer)] = self._buffer
-            self._buffer = larger  # views of the old one live on with what they show
+            self._buffer = larger  # views of the old one stay valid
 
     def _receive_into(self, start: int, end: int) -> None:
         view = memoryview(self._buffer)
@@ -198,10 +199,10 @@ class Connection:
         self.close()
         return lost(self.address, error)
 
-    # Manners
+    # Agreeing on versions
 
     def _agree(self) -> None:
-        """Find out which versions the broker speaks. One that is too old for ours says so in version 0."""
+        """Find out which versions the broker supports. If it is too old for our request, it says so in version 0."""
         newest = spec_of(ApiVersionsRequest).versions.stop - 1
         answer = self._ask_versions(min(newest, 3))
         if answer.error_code == Error.UNSUPPORTED_VERSION:
@@ -221,7 +222,7 @@ class Connection:
         if read_correlation_id(frame) != question.correlation_id:
             raise ProtocolError(f"{shown(self.address)} does not answer like a Kafka broker")
         if version and int.from_bytes(frame[4:6], "big") == Error.UNSUPPORTED_VERSION:
-            version = 0  # the answer to a version that the broker does not know is always in this one
+            version = 0  # a version that the broker does not know is always answered in this one
         return read_response(ApiVersionsResponse, version, frame)
 
 
@@ -245,14 +246,14 @@ def _connected(address: Address, settings: RawSettings, tls: "SSLContext | None"
 
 
 def _encrypted(plain_socket: socket.socket, address: Address, tls: "SSLContext") -> socket.socket:
-    import ssl  # loaded with the context, and only then
+    import ssl  # already loaded, with the context; other clients do without
 
     try:
         return tls.wrap_socket(plain_socket, server_hostname=address[0])
     except ssl.SSLCertVerificationError as error:
         raise AuthenticationFailed(f"the certificate of {shown(address)} is not trusted: {error}") from error
     except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError):
-        raise  # it hung up, which may be for reasons that go away
+        raise  # the broker closed the connection, perhaps for a reason that will go away
     except ssl.SSLError as error:
         raise AuthenticationFailed(
             f"{shown(address)} and this client do not agree on TLS: {error}; does the broker want a certificate of "

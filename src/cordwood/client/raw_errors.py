@@ -3,24 +3,24 @@
 ::
 
     RawError
-    ├── Unavailable            nobody answered for as long as was allowed
+    ├── Unavailable            nobody answered within the time allowed
     ├── UnknownTopic           there is no such topic, or no such partition of it
     ├── OffsetOutOfRange       the records at that offset are gone, or not there yet
-    ├── AuthenticationFailed   the broker does not believe who we are, or it is not the broker it should be
-    └── RequestRefused         any other error code that waiting does not cure
+    ├── AuthenticationFailed   the broker does not accept our credentials, or is not the broker it should be
+    └── RequestRefused         any other error code that waiting does not help against
 
-Broken bytes are none of these: they stay ``ProtocolError`` and ``CorruptData``, as everywhere. ``ConnectionLost`` never
-leaves the client: it means *try again*, and becomes ``Unavailable`` when the time is up.
+Malformed bytes are none of these: they stay ``ProtocolError`` and ``CorruptData``, as everywhere. ``ConnectionLost``
+never leaves the client: it means *try again*, and becomes ``Unavailable`` when the time is up.
 """
 
 from cordwood.errors import CordwoodError, Error
 
 
 class RawError(CordwoodError):
-    """A cluster could not do what was asked of it."""
+    """A cluster could not do what it was asked to."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Errors travel from a task's process to the driver, whatever their constructors want."""
+        """Makes errors picklable, whatever arguments their constructors take: they travel from a task to the driver."""
         return _made_again, (type(self), self.args, self.__dict__)
 
 
@@ -32,11 +32,11 @@ def _made_again(kind: type[RawError], args: tuple[object, ...], state: dict[str,
 
 
 class Unavailable(RawError):
-    """The time allowed is up, and no broker did what was asked."""
+    """The time allowed is up, and no broker has done what it was asked to."""
 
 
 class AuthenticationFailed(RawError):
-    """The broker refused the credentials, or could not prove that it knows them too."""
+    """The broker refused the credentials, or could not prove that it knows them, too."""
 
 
 class UnknownTopic(RawError):
@@ -50,7 +50,7 @@ class UnknownTopic(RawError):
 
 
 class OffsetOutOfRange(RawError):
-    """Records were asked for that are not there any more, or never were."""
+    """The requested records are not there any more, or never were."""
 
     def __init__(
         self, topic: str, partition: int, offset: int, *, log_start_offset: int = -1, high_watermark: int = -1
@@ -64,7 +64,7 @@ class OffsetOutOfRange(RawError):
         self.partition = partition
         self.offset = offset
         self.log_start_offset = log_start_offset
-        """-1 if it is not known."""
+        """-1 if unknown."""
         self.high_watermark = high_watermark
 
 
@@ -77,11 +77,11 @@ class RequestRefused(RawError):
 
 
 class ConnectionLost(RawError):
-    """The connection broke, or an answer did not come in time. The same may work over another one."""
+    """The connection broke, or an answer did not come in time. Another connection may work."""
 
 
 class Retry(RawError):
-    """An error code that goes away by itself, such as that of a change of leaders."""
+    """An error that goes away by itself, such as during a change of leaders."""
 
     def __init__(self, what: str, error: Error, message: str | None = None) -> None:
         super().__init__(f"{what}: {message or error.name}")
@@ -103,7 +103,7 @@ _TEXTS = {
 
 
 def error_of(code: int) -> Error:
-    """A peer's error code; one that nobody knows is its unknown error."""
+    """A peer's error code; an unknown code becomes ``UNKNOWN_SERVER_ERROR``."""
     try:
         return Error(code)
     except ValueError:

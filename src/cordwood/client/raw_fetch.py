@@ -1,10 +1,10 @@
-"""Whole record batches by Fetch: one answer, or all of an offset range with the next question always under way.
+"""Whole record batches by Fetch: one answer, or a whole offset range with the next request always in flight.
 
-No record is looked at, and no object is made for one. The headers of batches are walked over, which cuts off the batch
-that an answer's limit has cut in two, and holds the broker to giving offsets that rise: a reader always gets on.
+Records are not looked at, and no objects are made for them. Only the headers of batches are read. That drops a last
+batch that the answer's size limit has cut off, and ensures that offsets rise, so that a reader always makes progress.
 
-The leader is asked, who may name a follower in our rack to read a range from. What a follower does not give, whatever
-the reason, the leader is asked for, and for all that comes after it: the leader alone knows what is there.
+The leader is asked first; it may name a follower in our rack to read a range from. If a follower does not deliver, for
+whatever reason, the leader is asked instead, for everything that follows, too: only the leader knows what there is.
 """
 
 from collections.abc import Iterator
@@ -27,9 +27,9 @@ from .raw_errors import ConnectionLost, OffsetOutOfRange, RawError, Retry, Unkno
 from .raw_settings import READ_COMMITTED, WAIT_MS
 
 BY_NAME_MAX = 12
-"""Up to this version topics go by their names, later ones by their ids."""
+"""Up to this version, topics are identified by name; later by id."""
 EMPTY_ANSWERS_MAX = 2
-"""So many empty answers in a row, before the end of the partition, mean that there is nothing: compaction took it."""
+"""This many empty answers in a row before the partition's end mean that compaction has removed the rest."""
 _FETCH_BYTES_MIN = 64 * 1024
 _FIRST_GUESS_PER_RECORD = 1024
 _CONSUMER = -1
@@ -41,11 +41,11 @@ class Fetched(NamedTuple):
     """A broker's answer for one partition."""
 
     node_id: int
-    """Whose answer it is."""
+    """The broker that answered."""
     records: memoryview | bytes
     """Whole batches; valid until the client is used again. The first one may begin before the offset asked for."""
     next_offset: int
-    """Where to read on: after the last batch, or where the reading began if there is none."""
+    """Where to continue: after the last batch, or where reading began if there is none."""
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
@@ -54,15 +54,15 @@ class Fetched(NamedTuple):
     """(producer id, first offset) of the aborted transactions that these records may belong to, if the isolation level
     is read_committed."""
     preferred_replica: int = -1
-    """The follower that the leader wants to be asked instead; -1 is none."""
+    """The follower that the leader wants us to ask instead; -1 if none."""
 
     def readable_end(self, isolation: int) -> int:
-        """Up to where a reader may read."""
+        """The offset up to which a reader may read."""
         return self.last_stable_offset if isolation == READ_COMMITTED else self.high_watermark
 
 
 class _Asked(NamedTuple):
-    """A question that is under way."""
+    """A request in flight."""
 
     connection: Connection
     node_id: int
@@ -85,9 +85,9 @@ def fetch_once(cluster: Cluster, wanted: Wanted, offset: int, *, max_bytes: int,
 
 
 def fetch_range(cluster: Cluster, wanted: Wanted, start: int, end: int, *, max_bytes: int) -> Iterator[Fetched]:
-    """Answers with all that there is from *start* up to *end*, in order, the last one perhaps with more.
+    """Answers with everything from *start* up to *end*, in order; the last one may contain more.
 
-    The next question is sent before an answer is given out, so that the broker works while the reader does.
+    The next request is sent before an answer is yielded, so that the broker works while the reader does.
     """
     reading = _Reading(cluster, wanted, start, end, max_bytes)
     try:
@@ -104,7 +104,7 @@ def fetch_range(cluster: Cluster, wanted: Wanted, start: int, end: int, *, max_b
 
 
 class _Reading:
-    """How far a range is read, and the question that is under way, if one is."""
+    """How far a range has been read, and the request in flight, if any."""
 
     def __init__(self, cluster: Cluster, wanted: Wanted, start: int, end: int, max_bytes: int) -> None:
         self._cluster = cluster
@@ -116,11 +116,11 @@ class _Reading:
         self._empty_answers = 0
         self._rack = cluster.settings.rack
         self._follower: int | None = None
-        """Whom the leader has named."""
+        """The follower that the leader has named."""
         self.position = start
 
     def next_answer(self) -> Fetched | None:
-        """The next answer, one without records if there are none up to the end; None if it is worth another try."""
+        """The next answer; one without records if there are none up to the end; None if another try makes sense."""
         return self._of_leader() if self._follower is None else self._of_follower()
 
     def _of_follower(self) -> Fetched | None:
@@ -129,7 +129,7 @@ class _Reading:
         except (RawError, CorruptData, ProtocolError):
             fetched = None
         if fetched is None or not fetched.records:
-            self._follower, self._rack = None, ""  # or the leader might name it again
+            self._follower, self._rack = None, ""  # without a rack, the leader cannot name it again
             return None
         return self._taken(fetched)
 
@@ -140,7 +140,7 @@ class _Reading:
                 self._follower = fetched.preferred_replica
                 return self._taken(fetched) if fetched.records else None
             if not fetched.records and fetched.readable_end(self._wanted.isolation) <= self.position:
-                # So it is for a moment after a change of leaders: the new one learns what is committed.
+                # This can happen for a moment after a change of leaders, until the new one knows what is committed.
                 raise Retry(f"{self._wanted} ends at {self.position} now", Error.OFFSET_NOT_AVAILABLE)
         except (ConnectionLost, Retry, UnknownTopic) as reason:
             self._asked = None
@@ -165,7 +165,7 @@ class _Reading:
         return fetched
 
     def ask_ahead(self) -> None:
-        """Send the next question already. What goes wrong with it is looked into when its answer is due."""
+        """Send the next request ahead of time. If that fails, the failure is handled when the answer is due."""
         if self.position < self._end:
             try:
                 self._asked = self._ask()
@@ -185,7 +185,7 @@ class _Reading:
         )
 
     def close(self) -> None:
-        """Nobody will wait for the answer any more, and another's must not be mistaken for it."""
+        """If a request is in flight, close its connection: its answer must not be taken for that of another request."""
         if self._asked is not None and self._asked.connection.pending:
             self._asked.connection.close()
 
@@ -241,7 +241,7 @@ def _receive(asked: _Asked, wanted: Wanted, offset: int) -> Fetched:
     answer = asked.connection.receive(FetchResponse)
     raise_for(what, answer.error_code)
     parts = [part for topic_part in answer.responses for part in topic_part.partitions]
-    if not parts:  # so answers a broker whose quota is used up
+    if not parts:  # this is how a broker answers once a quota is used up
         raise Retry(what, Error.THROTTLING_QUOTA_EXCEEDED)
     if len(parts) != 1 or parts[0].partition_index != wanted.partition:
         asked.connection.close()
@@ -278,7 +278,8 @@ def _fetched(node_id: int, part: FetchResponsePartition, offset: int, what: str)
 
 
 def whole_batches(data: memoryview, offset: int, up_to: int = 2**63 - 1) -> tuple[int, int]:
-    """Where the last whole batch of *data* ends, and which offset follows it; none begins at *up_to* or later.
+    """Where the last whole batch of *data* ends, and the offset after it, not counting batches that begin at *up_to* or
+    later.
 
     Batches must follow each other in offset order, and the first must reach *offset*. ``CorruptData`` if not.
     """

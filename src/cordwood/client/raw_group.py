@@ -19,7 +19,7 @@ from .raw_connection import Connection
 from .raw_errors import Retry
 
 BY_NAME_MAX = 9
-"""Up to this version of OffsetCommit and OffsetFetch topics go by their names."""
+"""Up to this version of OffsetCommit and OffsetFetch, topics are identified by name."""
 _MANY_GROUPS_FROM = 8
 _MANY_KEYS_FROM = 4
 _GROUP = 0
@@ -28,7 +28,7 @@ Offsets = dict[tuple[str, int], int]
 
 
 def commit(cluster: Cluster, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """Commit from outside of the group, as tools do. Not retried."""
+    """Commit from outside the group, as tools do. Not retried."""
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
         entry = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset, committed_metadata="")
@@ -47,7 +47,7 @@ def commit(cluster: Cluster, group: str, offsets: Mapping[tuple[str, int], int])
 
 
 def committed(cluster: Cluster, group: str) -> Offsets:
-    """All that the group has committed; nothing for a group that does not exist. Not retried."""
+    """Everything that the group has committed; empty for a group that does not exist. Not retried."""
     connection = _coordinator(cluster, group)
     version = connection.version(OffsetFetchRequest, at_most=BY_NAME_MAX)
     request = OffsetFetchRequest(group_id=group, topics=None)

@@ -1,4 +1,4 @@
-"""Where leaders keep their partitions, by DescribeLogDirs."""
+"""Where leaders store their partitions, by DescribeLogDirs."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -11,14 +11,14 @@ Partition = tuple[str, int]
 
 
 class LogDir(NamedTuple):
-    """Where the leader of a partition keeps it: ``path`` is one of the broker's log directories, on its machine."""
+    """Where a partition's leader stores it: ``path`` is one of that broker's log directories, on its machine."""
 
     node_id: int
     path: str
 
 
 def log_dirs(cluster: Cluster, wanted: Sequence[Partition]) -> dict[Partition, LogDir]:
-    """The places of these partitions, without those that nobody tells. Not retried."""
+    """The log directories of these partitions, as far as brokers tell them. Not retried."""
     leaders = cluster.by_leader(wanted)
     requests: dict[int, object] = {node: _request(here) for node, here in leaders.items()}
     answers = cluster.ask_each(requests, DescribeLogDirsResponse)

@@ -1,4 +1,4 @@
-"""Proving to a broker who we are, by SASL: the exchange of messages. What is in them is ``raw_sasl``'s."""
+"""Logging in to a broker by SASL: the exchange of messages, whose content ``raw_sasl`` provides."""
 
 import secrets
 
@@ -18,7 +18,7 @@ from .raw_settings import Security
 def log_in(connection: Connection, security: Security) -> None:
     """
     Raises:
-        AuthenticationFailed: who we are was not believed, or the broker could not prove that it knows the password.
+        AuthenticationFailed: our credentials were refused, or the broker could not prove that it knows the password.
     """
     handshake = connection.ask(SaslHandshakeRequest(mechanism=security.mechanism), SaslHandshakeResponse, version=1)
     if handshake.error_code:

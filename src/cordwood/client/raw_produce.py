@@ -1,7 +1,7 @@
-"""Record batches to partitions by Produce: sent to all leaders at once, sent again where that may help.
+"""Record batches to partitions by Produce: sent to all leaders at once, and again if a retry may help.
 
-A batch that carries a producer id and a sequence number is stored once however often it is sent. Sequence numbers are
-the caller's; so is the rule that a partition's batches go one after the other.
+A batch with a producer id and a sequence number is stored once, however often it is sent. The caller assigns sequence
+numbers, and must send a partition's batches one after the other.
 """
 
 from collections import deque
@@ -27,7 +27,7 @@ from .raw_errors import ConnectionLost, RequestRefused, Retry, UnknownTopic, err
 BY_NAME_MAX = 12
 _PRODUCER_AT, _SEQUENCE_END = 43, 57
 ALREADY_THERE = -1
-"""The base offset of a batch that was stored before, so long ago that the broker has forgotten where."""
+"""The base offset of a batch that was stored so long ago that the broker has forgotten where."""
 
 
 def producer_id(cluster: Cluster) -> tuple[int, int]:
@@ -39,7 +39,7 @@ def producer_id(cluster: Cluster) -> tuple[int, int]:
 
 
 class Producing:
-    """One call's batches: those that are stored, and those that are not yet."""
+    """The batches of one call: those that have been stored, and those that have not yet."""
 
     def __init__(
         self, cluster: Cluster, topic: str, batches: Mapping[int, Buffer], *, acks: int, timeout_ms: int
@@ -53,7 +53,7 @@ class Producing:
         self.base_offsets: dict[int, int] = {}
 
     def attempt(self) -> dict[int, int]:
-        """Send what is not stored yet. Raises as ``raise_for`` does if some of it still is not."""
+        """Send what is not stored yet. Raises like ``raise_for`` if some of it still is not."""
         if not self._left:
             return self.base_offsets
         topic = self._cluster.topic(self._topic)
@@ -63,7 +63,7 @@ class Producing:
         return self.base_offsets
 
     def requests(self) -> dict[int, object]:
-        """What to ask of each leader for what is not stored yet."""
+        """The request to send to each leader for what is not stored yet."""
         leaders = self._cluster.by_leader([(self._topic, partition) for partition in self._left])
         return {node: self._request([partition for _, partition in here]) for node, here in leaders.items()}
 
@@ -77,7 +77,7 @@ class Producing:
         )
 
     def take(self, answers: Iterable[ProduceResponse]) -> None:
-        """Note what is stored, answer by answer. Raises as ``raise_for`` does if some of it is not."""
+        """Note what has been stored, answer by answer. Raises like ``raise_for`` if some of it has not."""
         parts = (part for answer in answers for topic in answer.responses for part in topic.partition_responses)
         trouble: Exception | None = None
         for part in parts:
@@ -93,7 +93,7 @@ class Producing:
             raise Retry(f"{self._topic}: some partitions were not answered for", Error.NETWORK_EXCEPTION)
 
     def forget_producers(self) -> None:
-        """Take the producer out of what is left, so that it is stored whatever came before it."""
+        """Remove the producer id from the remaining batches, so that they are stored whatever came before them."""
         for partition, data in self._left.items():
             batch = bytearray(data)
             batch[_PRODUCER_AT:_SEQUENCE_END] = b"\xff" * (_SEQUENCE_END - _PRODUCER_AT)
@@ -113,11 +113,11 @@ class Producing:
 
 
 class Publisher:
-    """A road for many batches: several requests under way at a time, so that nobody waits for anybody.
+    """Sends many batches with several requests in flight, so that neither side waits for the other.
 
-    When something goes wrong, everything that is not known to be stored is sent again, in order and one by one. Batches
-    that carry sequence numbers are stored once all the same: brokers remember the last five of each partition, hence
-    the limit on what is under way.
+    When something goes wrong, everything not known to be stored is sent again, in order and one by one. Batches with
+    sequence numbers are still stored only once: brokers remember the last five of each partition, hence the limit on
+    requests in flight.
     """
 
     UNDER_WAY_MAX = 5
@@ -130,13 +130,13 @@ class Publisher:
         self._timeout_ms = timeout_ms
         self._under_way_max = under_way
         self._rounds: deque[tuple[Producing, deque[Connection]]] = deque()
-        """Each with the connections by which it has yet to be answered."""
+        """Each with the connections on which its answers are still to come."""
 
     def check(self) -> None:
         assert len(self._rounds) <= self._under_way_max, "no more is under way than is allowed"
 
     def send(self, batches: Mapping[int, Buffer]) -> None:
-        """Send one batch to each of several partitions. They must stay as they are until ``flush`` returns."""
+        """Send one batch to each of several partitions. They must not change until ``flush`` returns."""
         while len(self._rounds) >= self._under_way_max:
             self._settle_oldest()
         producing = Producing(self._cluster, self._topic, batches, acks=self._acks, timeout_ms=self._timeout_ms)
@@ -148,10 +148,10 @@ class Publisher:
             self._start_over()
 
     def flush(self) -> None:
-        """Return when all is stored.
+        """Return when everything has been stored.
 
         Raises:
-            RawError: some of it cannot be.
+            RawError: something could not be stored.
         """
         while self._rounds:
             self._settle_oldest()
@@ -171,15 +171,16 @@ class Publisher:
         except (ConnectionLost, Retry, UnknownTopic):
             self._start_over()
         except RequestRefused as refusal:
-            # A batch was stored by a leader that is gone, or one before it was not: the order tells no more.
+            # This batch was stored by a leader that is gone, or an earlier batch was not stored: the error does not
+            # tell which.
             if refusal.error is not Error.OUT_OF_ORDER_SEQUENCE_NUMBER or len(self._rounds) == 1:
                 raise
             self._start_over()
 
     def _start_over(self) -> None:
-        """Take the answers that are under way, then send again what has none, and wait for each.
+        """Receive the answers that are still to come, then send again what has none, and wait for each.
 
-        Each answer is taken once: else one round would take the next one's for its own.
+        Each answer is received exactly once: otherwise a round would take the next round's answer for its own.
         """
         used = {connection for _, connections in self._rounds for connection in connections}
         for producing, connections in self._rounds:
@@ -199,7 +200,7 @@ class Publisher:
         except RequestRefused as refusal:
             if refusal.error is not Error.OUT_OF_ORDER_SEQUENCE_NUMBER:
                 raise
-            # A broker that was started anew remembers a producer's last batch only. This one came before it, or was
-            # lost: nobody can tell. It is rather stored twice than not at all.
+            # A restarted broker remembers only a producer's last batch. This one was either stored before that, or
+            # lost; nobody can tell. Storing it twice is better than not at all.
             producing.forget_producers()
             self._cluster.retrying(what, producing.attempt)

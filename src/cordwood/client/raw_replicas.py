@@ -1,7 +1,7 @@
-"""Where partitions have their replicas, and who leads: moves between brokers, begun, cancelled and listed; elections.
+"""Replicas and leaders of partitions: starting, cancelling and listing moves between brokers; elections.
 
 confluent-kafka has no call for moves, and its call for elections fails on some Pythons, so both go through the raw
-client. They are asked of the controller, or of the broker that stands in for it where clients cannot reach it.
+client. Requests go to the controller, or to the broker that stands in for it where clients cannot reach it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ Partition = tuple[str, int]
 
 
 class Move(NamedTuple):
-    """A partition under way: all its replicas, those that are to come, those that are to go."""
+    """A partition being moved: all its replicas, those being added, those being removed."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -48,12 +48,12 @@ class Move(NamedTuple):
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas when it is done."""
+        """The replicas after the move."""
         return tuple(replica for replica in self.replicas if replica not in self.removing)
 
 
 class Refusal(NamedTuple):
-    """Why a partition is not moved, or elects nobody."""
+    """Why a partition was not moved, or no leader was elected."""
 
     error: Error
     text: str
@@ -78,15 +78,15 @@ class Replicas:
         self.close()
 
     def move(self, targets: Mapping[Partition, Sequence[int]]) -> dict[Partition, Refusal]:
-        """Let partitions have these replicas, the preferred leader first. Those that were refused come back."""
+        """Move partitions to these replicas, the preferred leader first. Returns those that were refused."""
         return self._alter({partition: list(replicas) for partition, replicas in targets.items()})
 
     def cancel(self, partitions: Iterable[Partition]) -> dict[Partition, Refusal]:
-        """Let partitions stay where they were before their moves. Those that were refused come back."""
+        """Cancel the moves of partitions, so that they stay where they were. Returns those that were refused."""
         return self._alter(dict.fromkeys(partitions))
 
     def racks(self) -> dict[int, str]:
-        """In which rack each broker is that is there, and in any."""
+        """The rack of each broker that is online and has one."""
 
         def attempt() -> dict[int, str]:
             answer = self._cluster.any_connection().ask(MetadataRequest(topics=[]), MetadataResponse)
@@ -95,7 +95,7 @@ class Replicas:
         return self._cluster.retrying("the brokers cannot be listed", attempt)
 
     def under_way(self) -> dict[Partition, Move]:
-        """All moves that are not done, in the order of the partitions."""
+        """All unfinished moves, in the order of the partitions."""
         request = ListPartitionReassignmentsRequest(timeout_ms=self._settings.request_timeout_ms, topics=None)
 
         def attempt() -> dict[Partition, Move]:
@@ -112,7 +112,7 @@ class Replicas:
         return dict(sorted(self._cluster.retrying("the moves cannot be listed", attempt).items()))
 
     def sizes(self, node_id: int, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """How many bytes of each of these partitions a broker has; nothing of a broker that does not answer."""
+        """The bytes that a broker has of each of these partitions; empty if the broker does not answer."""
         topics = [DescribeLogDirsRequestTopic(topic=n, partitions=ps) for n, ps in _by_topic(partitions).items()]
         request = DescribeLogDirsRequest(topics=topics)
         try:
@@ -128,9 +128,9 @@ class Replicas:
         }
 
     def elect(self, partitions: Iterable[Partition] | None, *, unclean: bool) -> dict[Partition, Refusal | None]:
-        """Let partitions (None: all) elect their preferred leaders; *unclean*, any replica where no other may lead.
+        """Elect the preferred leaders of partitions (None: all); with *unclean*, any replica where no other may lead.
 
-        What became of each; of those that have the right leader already, nothing where all were asked for.
+        Returns the outcome for each; if all were asked for, those that already have the right leader are left out.
         """
         topics = None if partitions is None else _by_topic(partitions)
         request = ElectLeadersRequest(
@@ -193,7 +193,7 @@ def _by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
 
 
 def _raise_for_now(refusals: Mapping[Partition, Refusal | None]) -> None:
-    """Ask again if the cluster could not change its metadata just now. To ask twice does no harm."""
+    """Raise ``Retry`` if the cluster cannot change its metadata at the moment. Asking twice does no harm."""
     for (topic, partition), refusal in refusals.items():
         if refusal is not None and refusal.error in FOR_NOW:
             raise Retry(f"partition {partition} of {topic}", refusal.error, refusal.text)

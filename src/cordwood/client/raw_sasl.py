@@ -1,7 +1,7 @@
 """SASL's PLAIN and SCRAM as the client sees them: what to send, and whether to believe the answer. Pure.
 
-SCRAM (RFC 5802) proves that both sides know the password without sending it. A server that asks for more work than any
-honest one does, or that answers another question than ours, is refused.
+SCRAM (RFC 5802) proves that both sides know the password, without sending it. A server that demands more work than any
+honest one would, or whose answer does not belong to our message, is refused.
 """
 
 import base64
@@ -11,19 +11,19 @@ import hmac
 
 from .raw_errors import AuthenticationFailed
 
-ITERATIONS_MIN = 4096  # the least that RFC 7677 allows
+ITERATIONS_MIN = 4096  # the minimum of RFC 7677
 ITERATIONS_MAX = 1_000_000
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-_CHANNEL = "n,,"  # we bind the exchange to no channel
+_CHANNEL = "n,,"  # no channel binding
 
 
 def plain(username: str, password: str) -> bytes:
-    """The one message of PLAIN."""
+    """PLAIN's only message."""
     return f"\0{username}\0{password}".encode()
 
 
 class Scram:
-    """One exchange: send ``first``, give the answer to ``final`` and send what that returns, give the answer to
+    """One exchange: send ``first``, pass the answer to ``final`` and send what that returns, pass the next answer to
     ``verify``."""
 
     def __init__(self, mechanism: str, username: str, password: str, nonce: str) -> None:
@@ -63,7 +63,7 @@ class Scram:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def verify(self, server_final: bytes) -> None:
-        """Does the broker know the password too?"""
+        """Check that the broker knows the password, too."""
         fields = _fields(_text(server_final))
         if "e" in fields:
             raise AuthenticationFailed(f"SCRAM: the broker refused: {fields['e'][:200]}; are user and password right?")

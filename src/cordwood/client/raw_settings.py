@@ -1,7 +1,7 @@
-"""What the raw client needs to know, as a value that can be sent to any process.
+"""The raw client's settings, as a value that can be sent to any process.
 
-The names of settings are those of Kafka's Java client; ``of_properties`` reads them. What belongs to parts of that
-client which do not exist here (deserializers, fetchers, metrics) is not looked at.
+``of_properties`` reads them under the names that Kafka's Java client uses. Settings for parts of that client that do
+not exist here (deserializers, fetchers, metrics) are ignored.
 """
 
 import re
@@ -22,9 +22,9 @@ READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 
 FETCH_BYTES = 4 * 1024 * 1024
-"""Larger answers take more memory, and time before the first of them is there, and gain nothing."""
+"""Larger answers gain nothing, but need more memory, and take longer until the first one is there."""
 WAIT_MS = 500
-"""How long a broker may wait for records that are not there yet before it answers a Fetch."""
+"""How long a broker may wait for new records before it answers a Fetch."""
 
 _JAAS_MODULES = ("plain.PlainLoginModule", "scram.ScramLoginModule")
 _JAAS_OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""")
@@ -32,18 +32,18 @@ _JAAS_OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """How to prove who we are, and whom we talk to."""
+    """How to authenticate ourselves and the broker."""
 
     protocol: str = PLAINTEXT
     mechanism: str = ""
     username: str = ""
     password: str = field(default="", repr=False)
     ca_file: str | None = None
-    """PEM; without it the system's authorities are trusted."""
+    """A PEM file; without it, the system's authorities are trusted."""
     ca_text: str | None = field(default=None, repr=False)
     certificate_file: str | None = None
     key_file: str | None = None
-    """Without it, the key is in the certificate's file."""
+    """If not set, the key is in the certificate's file."""
     key_password: str | None = field(default=None, repr=False)
     check_host: bool = True
 
@@ -74,21 +74,21 @@ class RawSettings:
     bootstrap: str
     client_id: str = "cordwood"
     request_timeout_ms: int = 30_000
-    """How long one answer may take."""
+    """How long a single answer may take."""
     timeout_ms: int = 120_000
-    """How long a whole operation may take, with all its retries: a broker that is away for less is waited for."""
+    """How long a whole operation may take, including retries: a broker that is away for less is waited for."""
     unknown_topic_timeout_ms: int = 2_000
-    """A new topic takes brokers a moment to hear of; one that is unknown for longer is taken to be gone."""
+    """It takes brokers a moment to hear of a new topic; one that stays unknown for longer is taken to be gone."""
     connect_timeout_ms: int = 10_000
     retry_backoff_ms: int = 100
     isolation: int = READ_UNCOMMITTED
-    """What ``offsets`` takes for the end of a partition: 0 the high watermark, 1 the last stable offset."""
+    """What ``offsets`` regards as the end of a partition: 0 the high watermark, 1 the last stable offset."""
     fetch_bytes: int = FETCH_BYTES
-    """How much one Fetch asks for."""
+    """How many bytes one Fetch asks for."""
     response_bytes_max: int = 1024 * 1024 * 1024
-    """Larger answers are not believed. Only a batch of that size could ask for one."""
+    """Responses that claim to be larger are not believed. Only a batch of that size could need one."""
     rack: str = ""
-    """Where we are: what is read over the network comes from a replica there, if the brokers know of one."""
+    """Our location: what is read over the network comes from a replica there, if the brokers know of one."""
     security: Security = field(default_factory=Security)
 
     def __post_init__(self) -> None:

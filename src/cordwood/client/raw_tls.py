@@ -1,4 +1,4 @@
-"""TLS for the raw client: apart from the rest, since clients without it need not load it."""
+"""TLS for the raw client; in a module of its own, so that clients without TLS need not load it."""
 
 import ssl
 
@@ -7,7 +7,7 @@ from .raw_settings import Security
 
 
 def tls_context(security: Security) -> ssl.SSLContext:
-    """What TLS connections need, made once for all of them."""
+    """The context for TLS connections, made once for all of them."""
     try:
         context = ssl.create_default_context(cafile=security.ca_file, cadata=security.ca_text)
         if security.certificate_file is not None:

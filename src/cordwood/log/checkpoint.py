@@ -1,7 +1,7 @@
-"""Small text files in Kafka's checkpoint format, and how such files are written when nobody may wait for the disk.
+"""Small text files in Kafka's checkpoint format, and how to write such files without waiting for the disk.
 
-The format is a version, a count, then that many lines. It has no checksum, so a reader must be strict: a file that lost
-its end, or got some other file's, is told by its count and by the newline that ends the last line.
+The format is a version, a count, then that many lines. It has no checksum, so a reader must be strict: the count, and
+the newline that ends the last line, reveal a file that lost its end, or that ends with another file's content.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ def parse_checkpoint(data: bytes) -> list[list[str]]:
 
 
 def write_unsynced(disk: Disk, path: str, data: bytes) -> None:
-    """Replace a small file without waiting for the disk. ``WrittenFile`` is what makes it safe from a crash."""
+    """Replace a small file without waiting for the disk. ``WrittenFile`` then makes it safe from a crash."""
     temporary = path + _TEMPORARY
     file = disk.open(temporary, create=True)
     if file.size:
@@ -45,7 +45,8 @@ def write_unsynced(disk: Disk, path: str, data: bytes) -> None:
 
 
 class WrittenFile:
-    """A file that was written and closed again. It is open only while it is synced, however many wait for that."""
+    """A file that was written and closed, to be synced later. It is open only during the sync, however many such files
+    are waiting for theirs."""
 
     __slots__ = ("_disk", "_path")
 
@@ -54,7 +55,7 @@ class WrittenFile:
         self._path = path
 
     def sync(self) -> None:
-        """Make its content and its name durable, unless it was removed since, or all of its partition was."""
+        """Make its content and its name durable, unless the file or its whole partition has been removed since."""
         try:
             self._disk.open(self._path).sync()
         except StorageError:

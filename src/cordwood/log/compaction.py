@@ -1,11 +1,11 @@
-"""Compaction: the work itself, done in a thread while the log goes on.
+"""Compaction: the work itself, done in a thread while the log stays in use.
 
 It reads complete segments, which nobody changes, and writes new ones beside them, whose names end in ``.cleaned``. When
-they are on the disk, ``Log.swap_in`` puts them in the place of the old ones, in the thread that owns the log, if that
-still has what was read. A crash before that loses nothing but the work.
+these are on the disk, ``Log.swap_in`` puts them in the place of the old ones, in the thread that owns the log, provided
+the log still has what was read. A crash before that loses nothing but the work.
 
-Everything in here that touches a segment of the log does so by the names and sizes that were noted when the work was
-planned: segments are not to be shared between threads.
+Code in here reaches the log's segments only by the names and sizes that were noted when the work was planned, because
+``Segment`` objects must not be shared between threads.
 """
 
 from collections.abc import Generator, Iterator
@@ -27,12 +27,12 @@ from .scan import whole_batches
 from .segment import RELATIVE_OFFSET_MAX, Segment
 
 _PAUSE_EFFORT = 512
-"""After so much work others get their turn: about a millisecond. A record is one, a batch is eight, and so are 1,024
-bytes."""
+"""After this much work, about a millisecond, others get their turn. A record counts one, a batch eight, and 1,024 bytes
+eight."""
 
 
 class Limits(NamedTuple):
-    """How much memory compaction may use: keys in the map, bytes read or written at once."""
+    """How much memory compaction may use: keys in the map, and bytes read or written at a time."""
 
     keys_max: int
     chunk_bytes: int = 256 * 1024
@@ -48,7 +48,7 @@ class Source(NamedTuple):
 
 
 class Compaction:
-    """One compaction of one log. ``work`` does it in small steps; then ``swaps`` and ``cleaned_to`` are the outcome."""
+    """One compaction of one log. ``work`` does it in small steps; ``swaps`` and ``cleaned_to`` are then the outcome."""
 
     def __init__(self, log: Log, part: Cleanable, limits: Limits, now: Instant) -> None:
         self._disk: Disk = log.disk
@@ -77,7 +77,7 @@ class Compaction:
 
     @property
     def cleaned_to(self) -> int:
-        """Up to here no key occurs twice when the swaps are done."""
+        """Up to here, no key occurs twice once the swaps are done."""
         return self._keys.end
 
     def fits(self, log: Log) -> bool:
@@ -87,10 +87,10 @@ class Compaction:
         return same and len(there) == self._count and self._generation == log.generation
 
     def work(self) -> Iterator[int]:
-        """Do it, step by step; each step tells how many bytes it has read and written.
+        """Do it step by step; each step yields the number of bytes it has read and written.
 
         Raises:
-            StorageError, CorruptData: a segment cannot be read or written. The log is as it was.
+            StorageError, CorruptData: a segment cannot be read or written. The log is unchanged.
         """
         try:
             self._remove_leftovers()
@@ -113,12 +113,12 @@ class Compaction:
             raise
 
     def _remove_leftovers(self) -> None:
-        """What earlier work left must not be taken for ours: after a crash it would tell that ours was not complete."""
+        """Remove what earlier work left behind: after a crash, it would make our complete segments look incomplete."""
         for name in self._disk.list(self._directory):
             if name.endswith(CLEANED):
                 self._disk.remove(f"{self._directory}/{name}")
 
-    # What must be known first
+    # What must be known before writing
 
     def _find_aborted(self) -> Generator[int, None, list[AbortedTransaction]]:
         search = AbortedSearch()
@@ -158,7 +158,7 @@ class Compaction:
             try:
                 body = body_of(batch, header, limit=self._decompressed_bytes_max)
                 keys.add(spans(body, header), header.base_offset)
-            except CorruptData:  # records that make no sense: they stay, and nothing else goes because of them
+            except CorruptData:  # malformed records: they stay, and they supersede no others
                 pass
         keys.end = header.next_offset
         return True
@@ -166,7 +166,7 @@ class Compaction:
     # Writing
 
     def _groups(self) -> Iterator[list[Source]]:
-        """Neighbours that make one segment of the usual size together, from the first to where the map ends."""
+        """Groups of neighbours that together make one segment of the usual size, from the first to the map's end."""
         sources = [source for source in self._sources if source.segment.base_offset < self.cleaned_to]
         group: list[Source] = []
         log_bytes = offset_bytes = time_bytes = 0
@@ -195,7 +195,7 @@ class Compaction:
         return self._disk.open(path).size if self._disk.exists(path) else 0
 
     def _rewrite(self, group: list[Source], leaves: Filter) -> Iterator[int]:
-        """Write what stays of some segments into a new one, and bring that to the disk."""
+        """Write what is kept of a group of segments into a new one, and sync that to the disk."""
         draft = Draft(self._new_segment(group), self._limits.chunk_bytes)
         pace = Pace()
         last = max((source for source in group if source.size), key=_base_of, default=None)
@@ -230,7 +230,7 @@ class Compaction:
 
 
 class Pace:
-    """Tells when others should have their turn."""
+    """Says when others should get their turn."""
 
     __slots__ = ("_bytes", "_effort")
 
@@ -238,7 +238,7 @@ class Pace:
         self._bytes = self._effort = 0
 
     def is_due(self, size: int, record_count: int) -> bool:
-        """One more batch is dealt with: is it time for a pause?"""
+        """One more batch has been dealt with: is it time for a pause?"""
         self._bytes += size
         self._effort += 8 + size // 128 + record_count
         return self._effort >= _PAUSE_EFFORT
@@ -267,7 +267,7 @@ class Draft:
             self._write()
 
     def finish(self) -> Segment:
-        """Bring everything to the disk itself."""
+        """Write the rest, and sync everything to the disk."""
         self._write()
         for file in (*self.segment.seal(), self.segment.file):
             file.sync()

@@ -1,11 +1,11 @@
-"""What compaction leaves of a batch.
+"""What compaction keeps of a batch.
 
-Of the records with one key the last stays. If that one is a deletion (it has no value), it stays for
-``delete.retention.ms`` after the first time that compaction met it; the batch carries the end of that time. A record
-without a key goes. A batch that loses nothing is passed on as it is, byte for byte.
+Of all records with the same key, the last one is kept. If that is a deletion (a record without a value), it is kept
+only for ``delete.retention.ms`` after compaction first met it; its batch carries the end of that time. A record without
+a key is dropped. A batch that loses nothing is passed on byte for byte.
 
-A batch that has lost everything is kept, empty, where its offsets and sequence numbers are still needed: as the last of
-its producer, and as the last of a segment, so that a segment always ends where the next one begins.
+A batch that loses all its records is kept, empty, where its offsets or sequence numbers are still needed: as the last
+batch of its producer, and as the last one of a segment, so that a segment always ends where the next one begins.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from .compaction_transactions import Transactions, marker_of
 from .producers import Producer
 
 LastWritten = Mapping[int, tuple[int, int]]
-"""By producer: the offset of its last record, -1 if it has none but a marker, and its epoch."""
+"""By producer: the offset of its last record (-1 if it has only a marker), and its epoch."""
 
 
 def last_written(producers: Mapping[int, Producer]) -> LastWritten:
@@ -52,7 +52,7 @@ class Filter:
         self.dropped_keyless = 0
 
     def left_of(self, header: BatchHeader, batch: Buffer, *, ends_segment: bool) -> Buffer | None:
-        """What stays of a batch: all of it, a smaller one, or nothing."""
+        """What is kept of a batch: all of it, a smaller batch, or nothing."""
         must_stay = ends_segment or self._is_last_of_producer(header)
         if header.is_control:
             return self._left_of_marker(header, batch, must_stay)
@@ -65,7 +65,8 @@ class Filter:
             body = body_of(batch, header, limit=self._limit)
             records = spans(body, header)
         except CorruptData:
-            # Its checksum is right: a producer sent records that make no sense, and nobody looked. So they stay.
+            # The checksum is right, so this is what the producer sent: malformed records, which nobody has looked at
+            # before. They stay.
             return batch
         return self._left_of_records(header, batch, body, records, must_stay)
 

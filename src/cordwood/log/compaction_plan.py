@@ -1,8 +1,8 @@
-"""What of a log compaction may touch now, and whether it is worth it. The rules are Kafka's.
+"""Which part of a log may be compacted now, and whether that is worthwhile. The rules are Kafka's.
 
-A log that is compacted has a clean part, where each key occurs once, and after it a dirty one. Cleanable is what lies
-in complete segments before the first that must stay as it is: the active one, one with records that are not committed
-or not decided (``last_stable_offset``), one that is not synced yet, or one with records that are younger than
+A compacted log has a clean part, where each key occurs once, followed by a dirty one. The cleanable part ends at the
+first segment that must stay as it is: the active one, one with records that are not committed or whose transaction is
+still open (``last_stable_offset``), one that is not synced yet, or one with records younger than
 ``min.compaction.lag.ms``.
 """
 
@@ -18,11 +18,11 @@ class Cleanable(NamedTuple):
 
     first_dirty: int
     end: int
-    """Where the first segment begins that must stay as it is."""
+    """The base offset of the first segment that must stay as it is."""
     clean_bytes: int
     dirty_bytes: int
     overdue: bool
-    """Does the dirty part have records that have waited for longer than ``max.compaction.lag.ms``?"""
+    """Does the dirty part have records that have waited longer than ``max.compaction.lag.ms``?"""
 
     @property
     def dirty_ratio(self) -> float:
@@ -63,12 +63,13 @@ def is_due(log: Log, part: Cleanable) -> bool:
 
 
 def first_dirty_offset(log: Log) -> int:
-    """Where the clean part ends. What is known of it may be older than the log's start, or it than the log's loss."""
+    """Where the clean part ends: at ``cleaned_to``, unless records have since been deleted beyond it, or the log has
+    lost records before it; then the whole log is dirty."""
     return log.cleaned_to if log.log_start_offset <= log.cleaned_to <= log.end_offset else log.log_start_offset
 
 
 def _count_old_enough(segments: tuple[Segment, ...], newest_ms: int) -> int:
-    """How many segments come before the first with a younger record than that."""
+    """How many segments come before the first one with a record younger than *newest_ms*."""
     for count, segment in enumerate(segments):
         if segment.largest_timestamp > newest_ms:
             return count

@@ -1,10 +1,12 @@
-"""Complete at the start what compaction had begun when the broker died.
+"""When the broker starts, complete the swaps that compaction had begun when it died.
 
-A segment whose log file ends in ``.swap`` was complete, on the disk, and about to take the place of the segments with
-the same offsets: some of those may be gone already, so it must. One that still has a file ending in ``.cleaned`` was
-not complete, and goes, with those after it: Kafka leaves such files when it dies while it splits a segment.
+A segment whose log file ends in ``.swap`` was complete, on the disk, and about to replace the segments with the same
+offsets. Some of those may be gone already, so the swap must be completed. A segment that still has a file ending in
+``.cleaned`` was not complete: it is dropped, with those after it. Kafka leaves such files when it dies while it splits
+a segment.
 
-Everything here may be interrupted and done again. The log file gets its name last: until then it says what to do.
+All of this may be interrupted and repeated. The log file gets its final name last: until then, its name says what is
+left to do.
 """
 
 from cordwood.errors import CorruptData
@@ -15,7 +17,7 @@ from .scan import headers
 
 
 def complete_swaps(disk: Disk, directory: str) -> list[int]:
-    """Put compacted segments into their place; their base offsets."""
+    """Put compacted segments into their place; return their base offsets."""
     names = disk.list(directory)
     swapping = sorted(_offsets(names, (LOG,), SWAP))
     incomplete = min(_offsets(names, SEGMENT_SUFFIXES, CLEANED), default=None)
@@ -43,7 +45,7 @@ def _end_offset(disk: Disk, path: str) -> int:
     try:
         for _, header in headers(file, 0, file.size):
             end = header.next_offset
-    except CorruptData:  # damaged since; that is found when somebody reads it
+    except CorruptData:  # damaged since then; whoever reads it will find out
         pass
     return end
 

@@ -1,7 +1,8 @@
 """What compaction must know of transactions: which batches belong to aborted ones, and which markers are still needed.
 
-Records of an aborted transaction go, whatever their keys. A marker must stay while there are batches of its transaction
-before it, because readers need it to tell what they read. After that it is kept for some time more, like a deletion.
+Records of an aborted transaction are dropped, whatever their keys. A marker must stay while there are batches of its
+transaction before it, because readers need it to know whether these were committed. After that it is kept for some more
+time, like a deletion.
 """
 
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ _LENGTH_AND_ATTRIBUTES = Struct(">8xi9xh").unpack_from
 
 
 class AbortedTransaction(NamedTuple):
-    """A transaction that was aborted: where it began, whose it was, where its marker is."""
+    """An aborted transaction: where it began, its producer, and where its marker is."""
 
     first_offset: int
     producer_id: int
@@ -27,7 +28,7 @@ class AbortedTransaction(NamedTuple):
 
 
 def has_transactions(file: File, end: int, chunk_bytes: int) -> bool:
-    """Is any batch of this file part of a transaction? A quick look: most logs have none."""
+    """Is any batch of this file part of a transaction? This is a quick look, because most logs have none."""
     position = start = 0
     data = b""
     while position < end:
@@ -46,7 +47,7 @@ def has_transactions(file: File, end: int, chunk_bytes: int) -> bool:
 
 
 class AbortedSearch:
-    """Finds the aborted transactions of a log, whose files it is shown from the first to the last."""
+    """Finds the aborted transactions of a log; it must be shown the log's files from the first to the last."""
 
     __slots__ = ("_begun", "found")
 
@@ -68,7 +69,7 @@ class AbortedSearch:
 
 
 def marker_of(header: BatchHeader, batch: Buffer) -> EndMarker | None:
-    """What a control batch says; None if it says nothing that can be understood."""
+    """The marker in a control batch; None if it holds none that can be understood."""
     try:
         return end_marker(batch, header)
     except CorruptData:
@@ -76,18 +77,18 @@ def marker_of(header: BatchHeader, batch: Buffer) -> EndMarker | None:
 
 
 class Transactions:
-    """The transactions under way at a place of the log, while somebody walks over it batch by batch."""
+    """The transactions open at the current position of a batch-by-batch walk over the log."""
 
     __slots__ = ("_aborted", "_aborting", "_committing")
 
     def __init__(self, aborted: Iterable[AbortedTransaction] = ()) -> None:
         self._aborted = sorted(aborted, reverse=True)
         self._aborting: dict[int, bool] = {}
-        """Producers in a transaction that will be aborted, and whether a batch of it was met."""
+        """Producers with an open transaction that will be aborted, and whether a batch of it was met."""
         self._committing: set[int] = set()
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Go on to this batch of records: is it part of a transaction that was aborted?"""
+        """Advance to this batch of records: is it part of an aborted transaction?"""
         if not header.is_transactional:
             return False
         self._begin_up_to(header.last_offset)
@@ -98,11 +99,11 @@ class Transactions:
         return False
 
     def is_needless(self, header: BatchHeader, marker: EndMarker | None) -> bool:
-        """Go on to this control batch: is there nothing left of the transaction that it ends?"""
+        """Advance to this control batch: is nothing left of the transaction that it ends?"""
         if not header.record_count:
             return True
         if marker is None:
-            return False  # nobody knows what it says
+            return False  # of an unknown type, so it may be needed
         self._begin_up_to(header.last_offset)
         if marker.type is ControlType.ABORT:
             return not self._aborting.pop(header.producer_id, False)

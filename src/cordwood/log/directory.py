@@ -1,14 +1,14 @@
-"""The data directory: one directory for each partition, and Kafka's files that tell something about all of them.
+"""The data directory: one directory for each partition, and the files that Kafka keeps about all of them.
 
-``recovery-point-offset-checkpoint`` has for each log the offset from which it must be read after a crash,
-``log-start-offset-checkpoint`` where it starts if that is not at 0, ``replication-offset-checkpoint`` its high
-watermark, ``cleaner-offset-checkpoint`` up to where it is compacted. ``.kafka_cleanshutdown`` is there only while the
-broker is not, after it has stopped in good order. ``.lacks_records`` is there while others do not know yet that a log
-is shorter than it was: the next start must know it if this process does not live to tell them.
+``recovery-point-offset-checkpoint`` has, for each log, the offset from which it must be read after a crash;
+``log-start-offset-checkpoint`` its start, if that is not 0; ``replication-offset-checkpoint`` its high watermark;
+``cleaner-offset-checkpoint`` the offset up to which it is compacted. ``.kafka_cleanshutdown`` exists only between a
+clean stop and the next start. ``.lacks_records`` exists while the other brokers have not yet been told that a log here
+is shorter than it was, so that the next start knows of it if this process dies before it can tell them.
 
-A partition that is deleted is first renamed to ``topic-0.<id>-delete``, so that a crash in the middle of its removal
-leaves nothing that looks like a partition. Names on the disk are input like any other: what is not exactly the name of
-a partition is left alone.
+A deleted partition is first renamed to ``topic-0.<id>-delete``, so that a crash in the middle of its removal leaves
+nothing that looks like a partition. Names on the disk are input like any other: anything that is not exactly the name
+of a partition is left alone.
 """
 
 import json
@@ -47,7 +47,7 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class StoredPartition(NamedTuple):
-    """A partition that has a directory; its topic's id is None where the file that tells it is missing or broken."""
+    """A partition that has a directory; its topic's id is None if the file that holds it is missing or broken."""
 
     name: TopicPartition
     topic_id: TopicId | None
@@ -66,7 +66,7 @@ class LogDirectory:
         self._log_starts: dict[TopicPartition, int] = {}
         self._cleaned_offsets: dict[TopicPartition, int] = {}
         self._checkpointed: set[TopicPartition] = set()
-        """The partitions that the checkpoints on the disk name."""
+        """The partitions named in the checkpoints on the disk."""
         self._prepared = False
         self.was_clean = False
         """Was the last stop a clean one?"""
@@ -74,9 +74,9 @@ class LogDirectory:
         """The high watermarks at the last checkpoint."""
 
     def load(self) -> tuple[list[StoredPartition], list[str]]:
-        """What is there: the partitions, and the directories to be removed, whose deletion was interrupted.
+        """What is there: the partitions, and the directories left to remove because their deletion was interrupted.
 
-        From now on the directory counts as in use: a crash will be seen as one.
+        From now on the directory counts as in use: if the broker crashes, the next start will notice.
         """
         names = self._disk.list("")
         self.was_clean = CLEAN_STOP in names
@@ -92,14 +92,14 @@ class LogDirectory:
         }
         if self.was_clean:
             self._disk.remove(CLEAN_STOP)
-            # Writing any file durably makes the removal durable, which must be so before the first append is.
+            # The removal must be durable before the first append is; writing any file durably makes it so.
             self._disk.replace(RECOVERY_POINTS, _encoded(self._recovery_points))
         found = [(name, partition) for name in names if (partition := parse_partition_name(name)) is not None]
         partitions = [StoredPartition(p, self._topic_id_of(name)) for name, p in found if self._is_directory(name)]
         return partitions, [name for name in names if _DELETED.fullmatch(name)]
 
     def open(self, name: TopicPartition, topic_id: TopicId, config: TopicConfig, *, now: Instant) -> Log:
-        """The log of a partition, new or as it was left."""
+        """The log of a partition, newly created or as it was left."""
         path = str(name)
         assert parse_partition_name(path) == name, "a topic's name was checked before it became a path"
         stored = self._topic_id_of(path)
@@ -123,7 +123,7 @@ class LogDirectory:
         cleaned_to = self._cleaned_offsets.pop(name, 0)
         log.cleaned_to = cleaned_to if cleaned_to <= log.end_offset else 0
         if recovery_point > log.end_offset:
-            # The log came back shorter than it was. What is written from now on must not count as synced.
+            # The log has come back shorter than it was. What is written from now on must not count as synced.
             self.lower_recovery_point(name)
         if self._topic_id_of(path) != topic_id:
             write_unsynced(self._disk, f"{path}/{PARTITION_METADATA}", encode_topic_id(topic_id))
@@ -131,18 +131,18 @@ class LogDirectory:
         return log
 
     def set_aside(self, name: TopicPartition, topic_id: TopicId | None) -> str:
-        """Rename a partition's directory, so that it is none any more. The path that is to be removed."""
+        """Rename a partition's directory, so that it is no partition's any more. Return the path to remove."""
         path = deleted_name(name, topic_id)
         self._disk.remove_tree(path)
         self._disk.rename(str(name), path)
         return path
 
     def lower_recovery_point(self, name: TopicPartition) -> None:
-        """Have all of a log read after a crash. To be called when it was truncated, before anything is appended."""
+        """Have the whole log read after a crash. Call this after a truncation, before anything is appended."""
         self._erase(RECOVERY_POINTS, name)
 
     def _forget(self, name: TopicPartition) -> None:
-        """A topic of that name was there before. Its checkpoints must not be taken for the new one's after a crash."""
+        """Forget an earlier topic of that name: after a crash, its checkpoints must not be taken for the new one's."""
         self._recovery_points.pop(name, None)
         self._log_starts.pop(name, None)
         self._cleaned_offsets.pop(name, None)
@@ -155,16 +155,17 @@ class LogDirectory:
         stored = self._read_offsets(path)
         if stored.pop(name, None) is not None:
             self._disk.replace(path, _encoded(stored))
-        self._prepared = False  # what was prepared may still name it
+        self._prepared = False  # the prepared checkpoints may still name it
 
     def keep_stray(self, name: TopicPartition, topic_id: TopicId | None) -> str:
-        """Rename a directory that no metadata knows, and keep it: somebody may miss what is in it. Its new name."""
+        """Rename a directory that is not in the metadata, and keep it, as somebody may still need what is in it. Return
+        its new name."""
         path = deleted_name(name, topic_id).removesuffix(DELETED_SUFFIX) + STRAY_SUFFIX
         self._disk.rename(str(name), path)
         return path
 
     def prepare_checkpoints(self, logs: Mapping[TopicPartition, Log], high_watermarks: Offsets) -> list[Syncable]:
-        """Write new checkpoints beside the old ones, for ``commit_checkpoints`` when these files are synced."""
+        """Write new checkpoints beside the old ones; when these files are synced, call ``commit_checkpoints``."""
         contents = _checkpoints(logs, high_watermarks)
         self._checkpointed |= {*logs, *high_watermarks}
         self._prepared = True
@@ -185,7 +186,7 @@ class LogDirectory:
             self._disk.replace(name, data)
 
     def write_high_watermarks(self, high_watermarks: Offsets) -> None:
-        """Write this one checkpoint, and do not wait for the disk: a crash may cost it, which costs little."""
+        """Write only this checkpoint, without waiting for the disk: a crash may lose it, which does little harm."""
         self._checkpointed |= high_watermarks.keys()
         write_unsynced(self._disk, HIGH_WATERMARKS, _encoded(high_watermarks))
 
@@ -196,14 +197,14 @@ class LogDirectory:
 
     @property
     def lacks_records(self) -> bool:
-        """Has a log less than it had, as far as others know?"""
+        """Is there a log that is shorter than the other brokers know?"""
         return self._disk.exists(LACKS_RECORDS)
 
     def mark_lack(self) -> None:
         self._disk.replace(LACKS_RECORDS, b"")
 
     def lack_is_known(self) -> None:
-        """Others have been told, and count on nothing that is not there."""
+        """The other brokers have been told, and no longer count on records that are not there."""
         self._disk.remove(LACKS_RECORDS)
 
     def usage(self) -> tuple[int, int]:
@@ -234,7 +235,7 @@ class LogDirectory:
 
 
 def parse_partition_name(name: str) -> TopicPartition | None:
-    """The partition whose directory has this name; None if it is no partition's."""
+    """The partition whose directory has this name; None if it is not the name of one."""
     match = _PARTITION.fullmatch(name)
     if match is None or match[1] in (".", ".."):
         return None
@@ -243,7 +244,7 @@ def parse_partition_name(name: str) -> TopicPartition | None:
 
 
 def deleted_name(name: TopicPartition, topic_id: TopicId | None) -> str:
-    """Where a partition's directory goes when it is deleted. The topic's id makes it unique; a long name is cut."""
+    """The new name of a deleted partition's directory. The topic's id makes it unique; a long topic name is cut."""
     suffix = f"-{name.partition}.{(topic_id or UUID(int=0)).hex}{DELETED_SUFFIX}"
     return name.topic[: _NAME_MAX - len(suffix)] + suffix
 
@@ -261,7 +262,8 @@ def decode_topic_id(data: bytes) -> TopicId:
 
 
 def _checkpoints(logs: Mapping[TopicPartition, Log], high_watermarks: Offsets) -> dict[str, bytes]:
-    """The starts go first: a segment before them may be damaged though it lies before the recovery point, too."""
+    """Log starts are written first: a segment before the log's start may be damaged, even though it lies before the
+    recovery point, too."""
     return {
         LOG_STARTS: _encoded({name: log.log_start_offset for name, log in logs.items() if log.log_start_offset}),
         RECOVERY_POINTS: _encoded({name: log.recovery_checkpoint for name, log in logs.items()}),

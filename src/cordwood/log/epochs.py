@@ -1,8 +1,8 @@
 """Which leader wrote what: for each leader epoch, the offset at which its records begin (KIP-101).
 
-Epochs and start offsets both grow from entry to entry. Replicas compare these to find where their logs part. The file
-is Kafka's ``leader-epoch-checkpoint``; it is rewritten with every change but synced only when the log is, because what
-it lacks after a crash stands in the headers of the batches that recovery reads anyway.
+Epochs and start offsets both grow from entry to entry. Replicas compare them to find where their logs diverge. The file
+is Kafka's ``leader-epoch-checkpoint``. It is rewritten with every change but synced only when the log is: whatever it
+lacks after a crash is in the headers of the batches that recovery reads anyway.
 """
 
 from bisect import bisect_left, bisect_right
@@ -24,7 +24,7 @@ class EpochStart(NamedTuple):
 
 
 class EpochEnd(NamedTuple):
-    """The answer to "where does this epoch end": the largest epoch up to the one asked for, and the offset after it."""
+    """Where an epoch ends: the largest known epoch up to the one asked for, and the offset after its last record."""
 
     epoch: int
     end_offset: int
@@ -46,7 +46,7 @@ class LeaderEpochs:
 
     @classmethod
     def load(cls, disk: Disk, path: str) -> "LeaderEpochs":
-        """What the file says. ``CorruptData`` if it is not whole or contradicts itself."""
+        """Read the file. ``CorruptData`` if it is incomplete or inconsistent."""
         epochs = cls(disk, path, [_parsed(words) for words in parse_checkpoint(disk.read(path))])
         for earlier, later in zip(epochs._entries, epochs._entries[1:], strict=False):
             if not (earlier.epoch < later.epoch and earlier.start_offset < later.start_offset):
@@ -59,7 +59,7 @@ class LeaderEpochs:
 
     @property
     def latest(self) -> int:
-        """The epoch of the newest record, -1 without one."""
+        """The newest epoch, -1 if there is none."""
         return self._entries[-1].epoch if self._entries else NO_LEADER_EPOCH
 
     @property
@@ -67,7 +67,7 @@ class LeaderEpochs:
         return self._entries[0] if self._entries else None
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Records of *epoch* begin at *start_offset*. Was that new? Entries that contradict it go."""
+        """Records of *epoch* begin at *start_offset*. Was that new? Entries that contradict it are dropped."""
         assert epoch >= 0, "an epoch that records have is not negative"
         assert start_offset >= 0, "an offset is not negative"
         if self._entries:
@@ -80,7 +80,7 @@ class LeaderEpochs:
         return True
 
     def fill(self, older: Sequence[EpochStart]) -> None:
-        """Put *older* entries, found later, before those that are known."""
+        """Put *older* entries, found later, before the known ones."""
         self._entries = [*older, *(entry for entry in self._entries if not older or entry.epoch > older[-1].epoch)]
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
@@ -96,7 +96,7 @@ class LeaderEpochs:
         return EpochEnd(found, self._entries[higher].start_offset)
 
     def epoch_for(self, offset: int) -> int | None:
-        """The epoch of the record at *offset*; None if it is older than all that is known."""
+        """The epoch of the record at *offset*; None if the record is older than all known epochs."""
         number = bisect_right(self._entries, offset, key=_start_of)
         return self._entries[number - 1].epoch if number else None
 
@@ -108,7 +108,7 @@ class LeaderEpochs:
         return removed
 
     def truncate_until(self, start_offset: int) -> bool:
-        """Forget what lies before *start_offset*, where the epoch in force now begins. Did that change anything?"""
+        """Forget what lies before *start_offset*; the epoch in force there then begins there. Did anything change?"""
         number = bisect_right(self._entries, start_offset, key=_start_of)
         if not number or (number == 1 and self._entries[0].start_offset == start_offset):
             return False
@@ -119,12 +119,12 @@ class LeaderEpochs:
         self._entries.clear()
 
     def save(self) -> None:
-        """Write the file; ``take_unsynced`` then gives it to whoever syncs."""
+        """Write the file without syncing it; ``take_unsynced`` then returns it to be synced."""
         write_unsynced(self._disk, self._path, self._encoded())
         self._unsynced = True
 
     def save_durably(self) -> None:
-        """Write the file and wait for the disk: with it, every name changed before reaches the disk, too."""
+        """Write the file and wait for the disk: with it, all earlier renames reach the disk, too."""
         self._disk.replace(self._path, self._encoded())
         self._unsynced = False
 

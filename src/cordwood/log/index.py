@@ -1,11 +1,11 @@
 """The two sparse indexes of a segment, in Kafka's file formats.
 
 An entry is a pair of numbers, and both numbers grow from entry to entry. New entries gather in memory, packed as they
-will be in the file, and go there in groups, and whenever ``flush`` is called; they need no sync of their own while a
-segment is active, because after a crash its indexes are made anew. Of what is in the file two things are held in
-memory: the first entry of every block, so that a search reads one block however long the index is, and the block that
-was needed last. The file is open only while it is written, and for as long as the disk keeps its reader: a broker has
-thousands.
+will be in the file, and are written there in groups, and whenever ``flush`` is called. While a segment is active they
+need no sync of their own, because its indexes are rebuilt after a crash. Of the file, two things are held in memory:
+the first entry of every block, so that a search reads only one block however long the index is, and the block that was
+needed last. The file is open only while it is written, and for as long as the disk keeps its reader: a broker has
+thousands of such files.
 """
 
 from array import array
@@ -26,9 +26,9 @@ OFFSET_ENTRY: Final = Struct(">ii")
 TIME_ENTRY: Final = Struct(">qi")
 
 _add_entry: Final[Callable[[bytearray, int, int, int], None] | None] = getattr(native, "add_entry", None)
-"""Packs an entry and appends it, in C: one call instead of two, and no object between them."""
+"""Packs an entry and appends it, in C: one call instead of two, and no intermediate object."""
 
-_GROUP: Final = 512  # to open a file for them takes as long as to make sixty
+_GROUP: Final = 512  # opening the file to write them takes as long as making sixty entries
 _BLOCK: Final = 128
 
 
@@ -65,7 +65,7 @@ class Index:
         self._newest_first = 0
         self._newest_second = 0
         self._firsts = (array("q"), array("q"))
-        """The first entries of the blocks, column by column, as far as anybody has searched."""
+        """The first entries of the blocks, column by column, as far as searches have needed them."""
         self._block = b""
         self._block_first = 0
 
@@ -73,7 +73,7 @@ class Index:
         return self._stored + len(self._tail) // self._size
 
     def load(self) -> None:
-        """Begin with what the file holds. ``StorageError`` if there is none, ``CorruptData`` if it is no index."""
+        """Start from what the file holds. ``StorageError`` if there is no file, ``CorruptData`` if it is no index."""
         size = self._disk.open(self._path).size
         if size % self._size:
             raise CorruptData(f"{self._path}: {size} bytes are no whole number of entries")
@@ -89,7 +89,7 @@ class Index:
         self._path = path
 
     def reset(self) -> None:
-        """Begin anew, whatever the file holds, even if there is none."""
+        """Start empty, whatever the file holds, even if there is no file."""
         self.forget()
         if self._disk.exists(self._path):
             file = self._disk.open(self._path)
@@ -97,7 +97,7 @@ class Index:
                 file.truncate(0)
 
     def forget(self) -> None:
-        """Begin anew in memory. The file stays as it is until something is flushed or stored."""
+        """Start empty in memory. The file stays as it is until something is flushed or stored."""
         self._tail.clear()
         self._has_newest = False
         self._stored = 0
@@ -105,7 +105,7 @@ class Index:
         self._forget_block()
 
     def store(self, entries: Iterable[tuple[int, int]]) -> None:
-        """Begin anew with *entries*, in a file that a crash cannot tear."""
+        """Replace everything by *entries*, in a file that is written atomically."""
         data = b"".join([self._pack(first, second) for first, second in entries])
         self._disk.replace(self._path, data)
         self.forget()
@@ -139,7 +139,7 @@ class Index:
         else:
             self._tail += self._pack(first, second)
         if len(self._tail) >= _GROUP * self._size:
-            # The batch is in the log already: nothing may fail any more. The entries stay here until the disk recovers.
+            # The batch is in the log already, so nothing may fail now. The entries stay here until the disk recovers.
             with suppress(StorageError):
                 self.flush()
 
@@ -169,10 +169,10 @@ class Index:
         self._forget_block()
 
     def flush(self) -> Syncable:
-        """Bring all entries into the file, which is created if need be. It is what a caller may want to sync."""
+        """Write all entries to the file, which is created if necessary, and return it for the caller to sync."""
         file = self._disk.open(self._path, create=True)
         if file.size > (stored_bytes := self._stored * self._size):
-            file.truncate(stored_bytes)  # a flush that failed has left it there, and it could not be cut off then
+            file.truncate(stored_bytes)  # left by a failed flush that could not cut it off either
         if self._tail:
             file.append(self._tail)
             self._stored += len(self._tail) // self._size
@@ -200,7 +200,7 @@ class Index:
 
     @property
     def _newest(self) -> tuple[int, int] | None:
-        """The last entry, while it is one that was added."""
+        """The last entry, if it was added since the index was last loaded, replaced or truncated."""
         return (self._newest_first, self._newest_second) if self._has_newest else None
 
     def _grows(self, number: int, later: int) -> bool:
@@ -210,7 +210,8 @@ class Index:
         return first < later_first and second <= later_second
 
     def _count_at_most(self, value: int, column: int) -> int:
-        """What is young is in memory, the rest is in one block."""
+        """How many entries have at most *value* in *column*. Recent entries are in memory; of the others, one block has
+        the answer."""
         if self._tail and (count := self._count_in(self._tail, value, column)):
             return self._stored + count
         if not self._has_block_for(value, column):
@@ -218,7 +219,7 @@ class Index:
         return self._block_first + self._count_in(self._block, value, column)
 
     def _has_block_for(self, value: int, column: int) -> bool:
-        """Get the block with the last entry of the file that has at most *value* in *column*. Is there any?"""
+        """Load the block with the file's last entry that has at most *value* in *column*. Is there one?"""
         if len(self._firsts[0]) * _BLOCK < self._stored:
             self._read_firsts()
         block = count_numbers_at_most(self._firsts[column], value)
@@ -237,7 +238,7 @@ class Index:
         return count_at_most(entries, size, size - SECOND_BYTES, SECOND_BYTES, value)
 
     def _read_firsts(self) -> None:
-        """Go once through what was not searched before."""
+        """Read the first entries of the blocks that no search has needed before."""
         known, size = len(self._firsts[0]) * _BLOCK, self._size
         data = self._disk.reader(self._path).read(known * size, (self._stored - known) * size)
         if len(data) != (self._stored - known) * size:
@@ -277,5 +278,5 @@ def offset_index(disk: Disk, path: str) -> Index:
 
 
 def time_index(disk: Disk, path: str) -> Index:
-    """Entries of (largest timestamp so far; last offset of the batch that brought it, relative to the base)."""
+    """Entries of (largest timestamp so far; last offset of the batch that has it, relative to the segment's base)."""
     return Index(disk, path, TIME_ENTRY)

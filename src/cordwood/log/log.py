@@ -3,12 +3,12 @@
 Invariants, which ``check`` asserts:
 
 - ``log_start_offset <= end_offset``; segments follow each other in offset order, the last one is active.
-- Offsets of batches only grow. They are dense but for what compaction has taken away, here or on the leader.
-- What lies before ``recovery_point`` is on the disk itself; segments before ``unsynced_from`` are there with indexes.
-- A call of ``append`` is one write. If it fails nothing has changed.
+- Offsets of batches only grow. There are no gaps but those that compaction has made, here or on the leader.
+- Everything before ``recovery_point`` is on the disk; so are segments before ``unsynced_from``, with their indexes.
+- A call of ``append`` is one write. If it fails, nothing has changed.
 
-The log decides nothing about replication. Its callers give the high watermark where it matters, sync in a thread what
-``files_to_sync`` lists, remove the paths that deletions return, and are alone in calling it: one owner, no lock.
+The log decides nothing about replication. Its callers pass the high watermark where it matters, sync in a thread what
+``files_to_sync`` lists, and remove the paths that deletions return. It has a single owner and needs no lock.
 """
 
 from bisect import bisect_right
@@ -34,13 +34,13 @@ from .segment import RELATIVE_OFFSET_MAX, Segment
 from .snapshot import SnapshotFiles
 from .times import FoundOffset, find_max_timestamp, find_timestamp
 
-FLUSH_MESSAGES_MAX: Final = 1 << 60  # what is more means never, too, and a number of this size needs no object
-LARGE_BATCH_BYTES: Final = 1 << 14  # part of one in vain costs a reader more than to look where it begins
+FLUSH_MESSAGES_MAX: Final = 1 << 60  # anything above also means never, and a number of this size needs no object
+LARGE_BATCH_BYTES: Final = 1 << 14  # sending part of such a batch in vain costs more than finding where it begins
 
 
 class Piece:
-    """What a reader gets, if anything. It may be less than is ``available`` to it: all of it lies in one segment, its
-    first batch is whole, and so are most if they are large."""
+    """What a reader gets, if anything. It may be less than is ``available``: it lies within one segment and begins with
+    a whole batch, and where batches are large, it usually ends with a whole one."""
 
     __slots__ = ("available", "records")
 
@@ -50,7 +50,7 @@ class Piece:
 
 
 class AppendResult:
-    """What became of an append. ``log_append_time_ms`` is -1 where records keep their producer's time."""
+    """The outcome of an append. ``log_append_time_ms`` is -1 if the records keep their producer's time."""
 
     __slots__ = ("completed", "duplicate", "first_offset", "last_offset", "log_append_time_ms", "log_start_offset")
 
@@ -72,14 +72,14 @@ class AppendResult:
 
 
 class Swap(NamedTuple):
-    """Segments that follow each other, and the one that compaction has made of them."""
+    """Consecutive segments, and the one that compaction has made of them."""
 
     sources: list[Segment]
     cleaned: Segment
 
 
 class SyncJob(NamedTuple):
-    """Files to sync, for ``Log.synced`` when that is done."""
+    """Files to sync; pass the job to ``Log.synced`` when that is done."""
 
     files: list[Syncable]
     up_to: int
@@ -88,7 +88,7 @@ class SyncJob(NamedTuple):
 
 
 class LogState(NamedTuple):
-    """What opening a log has found out, see ``recovery``."""
+    """What opening a log has found out (see ``recovery``)."""
 
     disk: Disk
     directory: str
@@ -159,9 +159,9 @@ class Log:
         self.recovery_point = state.recovery_point
         self.unsynced_from = state.unsynced_from
         self.cleaned_to = 0
-        """Up to here the log is compacted."""
+        """The offset up to which the log is compacted."""
         self.was_cut = state.was_cut
-        """Was something damaged or incomplete when it was opened, and was cut off?"""
+        """Was a damaged or incomplete part cut off when the log was opened?"""
         self.update_config(config)
 
     @property
@@ -182,7 +182,7 @@ class Log:
 
     @property
     def generation(self) -> int:
-        """How often the log was truncated: what was read of it before that may not be in it any more."""
+        """How often the log was truncated: anything read from it before may no longer be in it."""
         return self._generation
 
     @property
@@ -200,12 +200,12 @@ class Log:
 
     @property
     def latest_epoch(self) -> int:
-        """The leader epoch of the newest record, or the one that began after it; -1 without any."""
+        """The leader epoch of the newest record, or a later one that has begun since; -1 if there is none."""
         return self._latest_epoch
 
     @property
     def recovery_checkpoint(self) -> int:
-        """From here on the log is read after a crash: the base of the first segment not synced with its indexes."""
+        """Where to read the log from after a crash: the base of the first segment not synced with its indexes."""
         return self.unsynced_from
 
     @property
@@ -222,7 +222,7 @@ class Log:
 
     @property
     def effort(self) -> int:
-        """How much was looked at inside of batches so far, in bytes and what takes as long."""
+        """How much work looking inside batches has taken so far, in bytes or their equivalent in time."""
         return self._effort.spent
 
     # Writing
@@ -230,11 +230,11 @@ class Log:
     def append(
         self, data: memoryview, *, leader_epoch: int, now: Instant, transaction_verified: bool = False
     ) -> AppendResult:
-        """Append one client's batch as the leader; its place in the log is written into *data*.
+        """Append a client's batch as the leader; its base offset and leader epoch are written into *data*.
 
         Raises:
-            Refused: the topic does not take this batch, or the producer may not append it now.
-            StorageError: it could not be written, and was not.
+            Refused: the topic does not accept this batch, or the producer may not append it now.
+            StorageError: it could not be written; the log is unchanged.
         """
         rules, producers = self._rules, self._producers
         data, header = rules.accept(data, now.wall_ms)
@@ -256,21 +256,21 @@ class Log:
         return AppendResult(first_offset, self.end_offset - 1, time_ms, self.log_start_offset)
 
     def append_own(self, data: memoryview, *, leader_epoch: int, now: Instant) -> AppendResult:
-        """Append a batch that this broker has made itself: nothing in it needs to be looked at."""
+        """Append a batch that this broker has made itself, and that therefore needs no checks."""
         first_offset = self._write(data, header_at(data), leader_epoch, now)
         return AppendResult(first_offset, self.end_offset - 1, NO_TIMESTAMP, self.log_start_offset)
 
     def begin_epoch(self, epoch: int) -> None:
-        """This broker leads from now on: what comes is of *epoch*, even if nothing does before the next one."""
+        """This broker leads from now on: *epoch* begins here, even if nothing is appended before the next one."""
         if epoch > self._latest_epoch:
-            # The file may wait: what it lacks stands in the batches, once there are some.
+            # The file may fail to be written: what it lacks is in the batches, once there are some.
             with suppress(StorageError):
                 self._assign_epoch(epoch, self.end_offset)
 
     def append_marker(
         self, marker: EndMarker, *, producer_id: int, producer_epoch: int, leader_epoch: int, now: Instant
     ) -> AppendResult:
-        """Append the mark that ends a producer's transaction, as its coordinator asks."""
+        """Append the marker that ends a producer's transaction, as its coordinator asks."""
         data = memoryview(build_end_marker(marker, producer_id=producer_id, producer_epoch=producer_epoch))
         header = header_at(data)
         self._producers.check_marker(header, marker)
@@ -279,7 +279,7 @@ class Log:
         return AppendResult(offset, offset, NO_TIMESTAMP, self.log_start_offset, completed=completed)
 
     def append_as_follower(self, data: memoryview, *, now: Instant) -> AppendResult | None:
-        """Append what the leader sent, offsets and epochs as they are. None if there is no whole batch in it.
+        """Append what the leader sent, with its offsets and epochs. None if there is no whole batch in it.
 
         Raises:
             CorruptData: the bytes are damaged, or their offsets do not follow the log's.
@@ -303,20 +303,20 @@ class Log:
         sealed = self._active
         indexes = sealed.seal()
         self._add_segment(base_offset, now)
-        self._unsynced_files += indexes  # not before: it may fail, and whoever appends tries again and again
+        self._unsynced_files += indexes  # only now: if that failed, every further append would add them again
         self._rolled = True
-        sealed.release_file()  # clients decide how many segments wait for their sync
+        sealed.release_file()  # there is no limit to how many segments may be waiting for their sync
         self._producers.end_offset = base_offset
         self._snapshots.save(self._producers.snapshot(), base_offset)
 
     # Reading
 
     def read(self, offset: int, max_bytes: int, *, up_to_offset: int, first_whole: bool = True) -> FileSlice | None:
-        """Batches from the one with *offset* in it, all of them before *up_to_offset*; None if there is none to give.
+        """Batches from the one with *offset* in it on, all of them before *up_to_offset*; None if there are none.
 
-        The slice lies in one segment. Its first batch is whole: if it is larger than *max_bytes* it comes all the same
-        where *first_whole* is set, and else nothing does. The last one may be cut off by *max_bytes*, but seldom is
-        where batches are large.
+        The slice lies within one segment. Its first batch is whole: if that is larger than *max_bytes*, it is returned
+        nevertheless if *first_whole* is set, and otherwise nothing is. The last batch may be cut off by *max_bytes*,
+        but seldom is where batches are large.
 
         Raises:
             Refused: OFFSET_OUT_OF_RANGE.
@@ -325,7 +325,7 @@ class Log:
         return piece.records if piece is not None else None
 
     def read_piece(self, offset: int, max_bytes: int, *, up_to_offset: int, first_whole: bool) -> Piece | None:
-        """The same, with how much there is to read."""
+        """Like ``read``, but also tells how much there is to read."""
         if not self.log_start_offset <= offset <= self.end_offset:
             text = f"Offset {offset} is not between {self.log_start_offset} and {self.end_offset}."
             raise Refused(Error.OFFSET_OUT_OF_RANGE, text)
@@ -347,7 +347,7 @@ class Log:
         length = available
         if size >= LARGE_BATCH_BYTES and available < end - position:
             whole = segment.batch_start_before(position + available) - position
-            # An index of few entries knows no place nearby: part of a batch in vain is less than many left out.
+            # A sparse index may know no position nearby: then part of a batch in vain is better than leaving out many.
             if whole >= size and available - whole <= 2 * size:
                 length = whole
         if up_to_offset > self._end_of(number):  # there is more, in the next segment
@@ -369,7 +369,7 @@ class Log:
         return find_timestamp(self._segments, timestamp, start_offset=start, limit=limit, effort=effort)
 
     def find_max_timestamp(self) -> FoundOffset | None:
-        """The record with the largest timestamp; of several, the first in the batch that brought it."""
+        """The record with the largest timestamp; if several have it, the first one in the first such batch."""
         limit, effort = self._decompressed_bytes_max, self._effort
         return find_max_timestamp(self._segments, start_offset=self.log_start_offset, limit=limit, effort=effort)
 
@@ -381,7 +381,7 @@ class Log:
         return self._epochs.epoch_for(offset)
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Up to here every transaction is decided, and known to be by all replicas."""
+        """The offset before which every transaction is committed or aborted, with its marker below *high_watermark*."""
         unstable = self._producers.first_unstable_offset(high_watermark)
         if unstable is None or unstable >= high_watermark:
             return high_watermark
@@ -403,7 +403,7 @@ class Log:
         return True
 
     def delete_old_segments(self, now: Instant, *, high_watermark: int) -> list[str]:
-        """Let go of the segments that retention does not keep; the paths of their files, to be removed later."""
+        """Drop the segments that retention does not keep; return the paths of their files, to be removed later."""
         count = segments_to_delete(
             self._segments,
             self._config,
@@ -417,7 +417,7 @@ class Log:
         return self._delete_oldest(count, high_watermark)
 
     def delete_before_start(self, *, high_watermark: int) -> list[str]:
-        """Let go of the segments that lie wholly before the log's start, and of no others; paths likewise."""
+        """Drop only the segments that lie wholly before the log's start; return the paths likewise."""
         start = self.log_start_offset
         count = segments_before_start(self._segments, start_offset=start, high_watermark=high_watermark)
         return self._delete_oldest(count, high_watermark)
@@ -433,10 +433,10 @@ class Log:
         return [path for segment in deleted for path in segment.mark_deleted()]
 
     def swap_in(self, swap: Swap) -> list[str]:
-        """Put what compaction made of some segments into their place; the paths of files to be removed later.
+        """Replace some segments by what compaction has made of them; return the paths of files to be removed later.
 
-        If it fails before its first step is done, nothing has changed. After that the new segment counts, under
-        whatever name; the next start completes what is left to do, and ``is_in_place`` is false until then.
+        If the first step fails, nothing has changed. After that the new segment counts, whatever its files are called;
+        if a later step fails, the next start completes the swap, and ``is_in_place`` is false until then.
         """
         first = self._segments.index(swap.sources[0])
         last = first + len(swap.sources)
@@ -451,13 +451,13 @@ class Log:
         return deleted
 
     def truncate(self, offset: int, now: Instant) -> list[str]:
-        """Drop the records from *offset* on, and those in one batch with it; the paths of files to be removed later.
+        """Drop the records from *offset* on, and those in the same batch; return the paths to be removed later.
 
-        If ``end_offset`` is then less than the recovery point that the last checkpoint has, the checkpoint must be
-        lowered before anything is appended (``LogDirectory.lower_recovery_point``).
+        If ``end_offset`` is then less than the recovery point in the last checkpoint, the checkpoint must be lowered
+        before anything is appended (``LogDirectory.lower_recovery_point``).
 
         Raises:
-            TruncationError: the disk failed in the midst of it; this object is of no use any more.
+            TruncationError: the disk failed in the middle of it; this object must not be used any more.
         """
         try:
             return self._truncate(offset, now)
@@ -476,13 +476,13 @@ class Log:
         deleted = self._drop_segments(keep)
         self._epochs.truncate_from(offset)
         if deleted:
-            # The names must not come back after a crash in which the truncation is not lost: there would be a gap.
+            # A crash must not bring the old names back and yet keep the truncation: there would be a gap.
             self._epochs.save_durably()
             self._epochs_changed(save=False)
         else:
             self._epochs_changed()
         self._active.truncate(offset, now.wall_ms)
-        offset = self._active.end_offset()  # less, if there was a gap: the next segment must begin where this one ends
+        offset = self._active.end_offset()  # less if there was a gap: the next segment must begin where this one ends
         self._ended_at(offset)
         self.log_start_offset = min(self.log_start_offset, offset)
         start = self.log_start_offset
@@ -490,7 +490,7 @@ class Log:
         return deleted
 
     def restart_at(self, offset: int, now: Instant) -> list[str]:
-        """Drop everything and go on at *offset*; the paths of files to be removed later. Raises like ``truncate``."""
+        """Drop everything and continue at *offset*; return the paths to be removed later. Raises like ``truncate``."""
         try:
             return self._restart_at(offset, now)
         except StorageError as error:
@@ -534,7 +534,7 @@ class Log:
 
     def synced(self, job: SyncJob, now: Instant) -> None:
         if job.generation != self._generation:
-            return  # the log was truncated meanwhile, and may have other records now
+            return  # the log has been truncated in the meantime, and may have other records now
         self.recovery_point = max(self.recovery_point, job.up_to)
         for segment in self._segments:
             if self.unsynced_from <= segment.base_offset < job.active_base:
@@ -547,11 +547,11 @@ class Log:
         self._unsynced_paths.append(path)
 
     def prepare_to_close(self) -> SyncJob:
-        """Write down all that a quick start needs. When the files are synced too, the log may be closed as clean."""
+        """Write everything that a quick start needs. Once these files are synced, the log may be closed as clean."""
         if self._active.size:
             self._unsynced_files += self._active.seal()
         else:
-            self._active.file.complete()  # an append that failed may have left something there
+            self._active.file.complete()  # a failed append may have left something there
         if self.end_offset > self.log_start_offset:
             self._snapshots.save(self._producers.snapshot(), self.end_offset)
         return self.files_to_sync()
@@ -591,7 +591,7 @@ class Log:
             self._assign_epoch(leader_epoch, first_offset)
         active.file.append(data)
         active.note(first_offset, last_offset, max_timestamp, size)
-        if max_timestamp < 0:  # retention has nothing else to go by
+        if max_timestamp < 0:  # then retention has nothing else to go by
             active.written_ms = now.wall_ms
         self.end_offset = self._producers.end_offset = last_offset + 1
         return first_offset
@@ -599,7 +599,7 @@ class Log:
     def _write_as_follower(
         self, data: memoryview, received: list[tuple[memoryview, BatchHeader]], first: int, now: Instant
     ) -> int:
-        """Write as many batches, from number *first* on, as belong into one segment. The number of the next one."""
+        """Write as many batches from number *first* on as belong in one segment. Return the number of the next one."""
         header = received[first][1]
         if self._active.should_roll(self._config, header.size, header.last_offset, header.max_timestamp, now.wall_ms):
             fits = header.last_offset - self.end_offset <= RELATIVE_OFFSET_MAX
@@ -645,7 +645,7 @@ class Log:
             raise Refused(Error.INVALID_TXN_STATE, text)
 
     def _batch_boundary(self, offset: int) -> int:
-        """*offset*, or the first offset of the batch that it lies in the middle of."""
+        """*offset*, or the base offset of the batch, if it lies in the middle of one."""
         segment = self._segments[bisect_right(self._bases, offset) - 1]
         found = segment.locate(offset)
         return offset if found is None else min(offset, segment.header_at(found.position).base_offset)
@@ -674,7 +674,7 @@ class Log:
         self._bases.append(base_offset)
 
     def _drop_segments(self, keep: int) -> list[str]:
-        """Let go of all segments but the first *keep*, the newest first, so that a crash never leaves a gap."""
+        """Drop all segments but the first *keep*, the newest first, so that a crash never leaves a gap."""
         deleted: list[str] = []
         while len(self._segments) > keep:
             deleted += self._segments.pop().mark_deleted()

@@ -9,12 +9,12 @@ TRANSACTION_INDEX: Final = ".txnindex"
 SNAPSHOT: Final = ".snapshot"
 DELETED: Final = ".deleted"
 CLEANED: Final = ".cleaned"
-"""What compaction writes, until it is complete."""
+"""A segment that compaction is still writing."""
 SWAP: Final = ".swap"
-"""What compaction has written and is about to take the place of older segments. A crash does not stop that any more."""
+"""A complete segment of compaction's, about to replace older ones: a crash delays the swap but does not undo it."""
 LEFTOVERS: Final = (DELETED, CLEANED, SWAP, ".tmp")
-"""Endings of files that an interrupted operation may have left behind. When swaps are completed, see ``recovery``, none
-of them holds anything that is missed."""
+"""Endings of files that an interrupted operation may have left behind. Once swaps are completed (see ``recovery``),
+none of these files holds anything that is still needed."""
 SEGMENT_SUFFIXES: Final = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"

@@ -1,8 +1,8 @@
-"""What a leader does to a client's batch before it is written: check it against the topic's settings, fit it to them.
+"""What a leader does with a client's batch before writing it: check it against the topic's settings, adapt it to them.
 
-For most topics the batch stays opaque. Its records are looked at only where the topic's settings are about single
-records: a compacted topic needs keys, timestamp limits other than the defaults bind every record, and another
-``compression.type`` means to compress anew.
+For most topics the batch stays opaque. Its records are looked at only where the topic's settings concern single
+records: a compacted topic needs keys, timestamp limits other than the defaults apply to every record, and a different
+``compression.type`` means recompressing.
 """
 
 from typing import Final
@@ -27,7 +27,7 @@ from cordwood.record.codecs import compress
 from cordwood.record.glance import Effort, decompressed, glance
 
 RECORD_ERRORS_MAX: Final = 100
-"""So many records of a batch are told to be at fault; Kafka tells all, which could be a million."""
+"""At most this many invalid records of a batch are reported; Kafka reports them all, which could be a million."""
 LONG_MIN: Final = -(1 << 63)
 
 _CODECS: Final = {"uncompressed": Codec.NONE} | {c.name.lower(): c for c in Codec if c is not Codec.NONE}
@@ -35,7 +35,7 @@ _DEFAULTS: Final = TopicConfig()
 
 
 class RecordsRefused(Refused):
-    """Some records of a batch are at fault: ``record_errors`` has each one's number in the batch and what is wrong."""
+    """Some records of a batch are invalid: ``record_errors`` has each one's number in the batch and what is wrong."""
 
     def __init__(self, error: Error, message: str, record_errors: list[tuple[int, str]]) -> None:
         super().__init__(error, message)
@@ -43,7 +43,7 @@ class RecordsRefused(Refused):
 
 
 class ProduceRules:
-    """A topic's settings as far as they bind its producers."""
+    """A topic's settings as far as they concern its producers."""
 
     __slots__ = (
         "_ahead_max_ms",
@@ -75,7 +75,7 @@ class ProduceRules:
         return self._looks_inside or self._target is not None
 
     def accept(self, data: memoryview, now_ms: int) -> tuple[memoryview, BatchHeader]:
-        """The batch to write, and its header. Raises ``Refused`` if the topic does not take it."""
+        """The batch to write, and its header. Raises ``Refused`` if the topic does not accept it."""
         if len(data) > self._bytes_max:
             raise _too_large(len(data), self._bytes_max)
         header = produced_batch(data)
@@ -91,7 +91,7 @@ class ProduceRules:
         return data, header
 
     def _stamped(self, data: memoryview, header: BatchHeader, now_ms: int) -> BatchHeader:
-        """Say whose time the records carry: this broker's, or their producer's even if the batch claims otherwise."""
+        """Set whose time the records carry: this broker's, or their producer's even if the batch claims otherwise."""
         if not self.log_append_time:
             attributes, timestamp = header.attributes & ~LOG_APPEND_TIME, header.max_timestamp
         elif header.has_log_append_time:
@@ -102,7 +102,7 @@ class ProduceRules:
         return header.replaced(attributes=attributes, max_timestamp=timestamp)
 
     def _rewritten(self, data: memoryview, header: BatchHeader, now_ms: int) -> tuple[memoryview, BatchHeader]:
-        """Look at every record, and compress them as the topic wants it."""
+        """Check every record, and compress them as the topic demands."""
         try:
             body = decompressed(data, header, limit=self._decompressed_bytes_max, effort=self._effort)
             max_timestamp = self._check_records(body, header, now_ms)
@@ -116,13 +116,13 @@ class ProduceRules:
         return built, produced_batch(built)
 
     def _compressed(self, body: Buffer, header: BatchHeader, codec: Codec) -> bytearray:
-        """The same records, which change in nothing, in a batch of another codec."""
+        """The same records, unchanged, in a batch with another codec."""
         batch = bytearray(HEADER_SIZE) + compress(codec, body, _level(self._config, codec))
         attributes = header.attributes & ~CODEC_MASK | codec
         return seal(batch, header.replaced(length=len(batch) - LENGTH_END, attributes=attributes))
 
     def _check_records(self, body: Buffer, header: BatchHeader, now_ms: int) -> int:
-        """Are all records as this topic wants them? The largest of their timestamps."""
+        """Check that all records are as this topic demands, and return the largest of their timestamps."""
         keyed = "compact" in self._config.cleanup_policy
         oldest, youngest = self._time_limits(now_ms)
         largest = LONG_MIN
@@ -147,7 +147,7 @@ class ProduceRules:
         return largest
 
     def _time_limits(self, now_ms: int) -> tuple[int, int]:
-        """The oldest and the youngest timestamp that a record may have: no other fits into 64 bits, whatever is set."""
+        """The oldest and the youngest timestamp that a record may have, both within 64 bits, whatever the settings."""
         if self.log_append_time:
             return LONG_MIN, LONG_MAX
         limits = self._config
@@ -191,5 +191,6 @@ def _too_large(size: int, limit: int) -> Refused:
 
 
 def _bad_header(header: BatchHeader, text: str) -> RecordsRefused:
-    """Which records are at fault is known without a look if there is but one; clients take none named for all."""
+    """A batch refused by its header alone. If it has one record, that is the invalid one; otherwise none is named, and
+    clients take that to mean all of them."""
     return RecordsRefused(Error.INVALID_TIMESTAMP, text, [(0, text)] if header.record_count == 1 else [])

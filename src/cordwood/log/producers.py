@@ -1,13 +1,13 @@
-"""What the log knows of idempotent and transactional producers, to tell a retry from a gap and an owner from a zombie.
+"""What the log knows of idempotent and transactional producers, to tell retries from gaps and owners from zombies.
 
 For each producer: its epoch and its last five batches. The rules are Kafka's:
 
-- A batch with the epoch and the sequence numbers of one of the last five is a duplicate: it was written already.
+- A batch with the epoch and the sequence numbers of one of the last five is a duplicate: it has been written already.
 - An epoch smaller than the last one is ``INVALID_PRODUCER_EPOCH``. A larger one must begin at sequence number 0.
 - Otherwise a batch must follow the last one: anything else is ``OUT_OF_ORDER_SEQUENCE_NUMBER``.
-- A producer that is not known (new, or forgotten) may begin anywhere.
+- An unknown producer (a new or forgotten one) may begin anywhere.
 
-Where a transaction is under way its first offset is kept; what lies after the first such offset is not stable yet.
+The first offset of every open transaction is kept; nothing from the smallest such offset on is stable yet.
 """
 
 from collections.abc import Iterable, Mapping
@@ -44,7 +44,7 @@ class BatchSpan:
 
 
 class Producer:
-    """The last that one producer wrote."""
+    """The last batches that one producer wrote."""
 
     __slots__ = ("coordinator_epoch", "epoch", "last_timestamp", "next_sequence", "spans", "transaction_start")
 
@@ -55,7 +55,7 @@ class Producer:
         self.transaction_start = NO_OFFSET
         self.spans: list[BatchSpan] = []
         self.next_sequence = 0
-        """What the next batch of this epoch must begin with, once there was one."""
+        """The sequence number that the next batch of this epoch must begin with, once there has been one."""
 
     @property
     def last_sequence(self) -> int:
@@ -81,7 +81,7 @@ class Producer:
 
 
 class CompletedTransaction(NamedTuple):
-    """A transaction that a marker at ``last_offset`` has ended."""
+    """A transaction that was ended by the marker at ``last_offset``."""
 
     producer_id: int
     first_offset: int
@@ -98,7 +98,7 @@ class Producers:
         self.end_offset = end_offset
         self._producers: dict[int, Producer] = {}
         self._open: dict[int, int] = {}
-        """First offset of each transaction under way, and whose it is. Offsets grow, so the first is the oldest."""
+        """The first offset of each open transaction, and its producer. Offsets grow, so the first is the oldest."""
         self._ended: dict[int, CompletedTransaction] = {}
         """Transactions whose marker may not be replicated yet, by their first offset."""
 
@@ -110,9 +110,9 @@ class Producers:
         return self._producers
 
     def whose_turn(self, header: BatchHeader) -> Producer | None:
-        """The producer of a batch, if this is what it should send now: the usual case, in one look.
+        """The producer of a batch, if this is what it should send next: the usual case, decided by one lookup.
 
-        No transaction is in play then, and ``Producer.wrote`` is all that there is to do when the batch is written.
+        No transaction is involved then, and calling ``Producer.wrote`` is all there is to do once the batch is written.
         """
         producer = self._producers.get(header.producer_id)
         if (
@@ -126,7 +126,7 @@ class Producers:
         return None
 
     def find_duplicate(self, header: BatchHeader) -> BatchSpan | None:
-        """The batch that was written when the producer sent this one before."""
+        """The batch that was written when the producer first sent this one; None if it is new."""
         producer = self._producers.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
             return None
@@ -137,7 +137,7 @@ class Producers:
         return None
 
     def check_append(self, header: BatchHeader, *, sequenced: bool = True) -> None:
-        """May the producer of this batch append it now? *sequenced* is False for what coordinators write."""
+        """Refuse the batch unless its producer may append it now. *sequenced* is False for what coordinators write."""
         producer = self._producers.get(header.producer_id)
         if producer is None:
             return
@@ -162,7 +162,7 @@ class Producers:
         return producer is not None and producer.transaction_start != NO_OFFSET
 
     def append(self, header: BatchHeader, first_offset: int) -> None:
-        """A batch of records by a producer was written at *first_offset*."""
+        """A producer's batch of records was written at *first_offset*."""
         producer = self._of_epoch(header.producer_id, header.producer_epoch)
         producer.wrote(header, first_offset)
         if header.attributes & TRANSACTIONAL and producer.transaction_start == NO_OFFSET:
@@ -170,7 +170,7 @@ class Producers:
             self._open[first_offset] = header.producer_id
 
     def check_marker(self, header: BatchHeader, marker: EndMarker) -> None:
-        """May the coordinator that wrote this marker still end the producer's transaction?"""
+        """Refuse the marker unless the coordinator that wrote it may still end the producer's transaction."""
         producer = self._producers.get(header.producer_id)
         if producer is None:
             return
@@ -182,7 +182,7 @@ class Producers:
             raise Refused(Error.TRANSACTION_COORDINATOR_FENCED, text)
 
     def end_transaction(self, header: BatchHeader, marker: EndMarker, offset: int) -> CompletedTransaction | None:
-        """A marker was written at *offset*. None if no transaction was under way."""
+        """A marker was written at *offset*: the transaction it ends, None if none was open."""
         producer = self._of_epoch(header.producer_id, header.producer_epoch)
         completed = None
         if producer.transaction_start != NO_OFFSET:
@@ -196,17 +196,17 @@ class Producers:
         return completed
 
     def first_undecided_offset(self) -> int | None:
-        """Where the oldest transaction under way begins."""
+        """Where the oldest open transaction begins."""
         return next(iter(self._open), None)
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Where the oldest transaction begins that is under way, or whose end is not below *high_watermark*."""
+        """Where the oldest transaction begins that is open or whose marker is not below *high_watermark*."""
         for first_offset in [first for first, ended in self._ended.items() if ended.last_offset < high_watermark]:
             del self._ended[first_offset]
         return min([*self._ended, *self._open], default=None)
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers that wrote nothing for *expiration_ms*, unless in a transaction."""
+        """Forget producers that have written nothing for *expiration_ms*, unless they are in a transaction."""
         for producer_id in [i for i, p in self._producers.items() if _is_idle(p, now_ms, expiration_ms)]:
             del self._producers[producer_id]
 
@@ -220,7 +220,7 @@ class Producers:
         return [_snapshot_of(producer_id, producer) for producer_id, producer in self._producers.items()]
 
     def restore(self, entries: Iterable[SnapshotEntry], end_offset: int) -> None:
-        """Begin with what was known at *end_offset*."""
+        """Start from what was known at *end_offset*."""
         self.clear(end_offset)
         for entry in entries:
             self._producers[entry.producer_id] = _restored(entry)

@@ -1,9 +1,9 @@
-"""Open a partition's log: after a clean stop without reading it, after any other from its recovery point on.
+"""Open a partition's log: after a clean stop without reading it, after any other by reading from its recovery point on.
 
-Recovery reads every batch from the first segment on that was not synced with all its files. The first batch that is
-damaged, cut off or out of order ends the log: it and all after it go (whole segments are kept aside). Indexes,
-producers and leader epochs of what was read are made anew, whatever their files say. Older segments are trusted; their
-indexes are checked when first used.
+Recovery reads every batch, beginning at the first segment that was not synced with all its files. The first batch that
+is damaged, cut off or out of order ends the log: it and everything after it are cut off (whole segments are kept
+aside). Indexes, producers and leader epochs of what was read are rebuilt, whatever their files say. Older segments are
+trusted; their indexes are checked when first used.
 """
 
 from bisect import bisect_right
@@ -40,9 +40,9 @@ def open_log(
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
     logger: Logger | None = None,
 ) -> Log:
-    """The log in *directory*, which is created if it is not there.
+    """The log in *directory*, which is created if it does not exist.
 
-    *clean* says that the log was closed, *recovery_point* and *log_start_offset* are what the checkpoints say of it.
+    *clean* says that the log was closed properly; *recovery_point* and *log_start_offset* come from the checkpoints.
     """
     opening = _Opening(disk, directory, config, now, logger)
     state = opening.open(clean=clean, recovery_point=recovery_point, log_start_offset=log_start_offset)
@@ -61,7 +61,7 @@ class _Opening:
         self._segments: list[Segment] = []
         self._epochs = LeaderEpochs(disk, f"{directory}/{LEADER_EPOCHS}")
         self._stored_epochs: tuple[EpochStart, ...] | None = ()
-        """What the file of epochs says; None if it cannot be read."""
+        """What the file of leader epochs says; None if it cannot be read."""
         self._producers = Producers()
         self._snapshots = SnapshotFiles(disk, directory)
         self._stopped_cleanly = False
@@ -142,17 +142,17 @@ class _Opening:
             self._epochs = LeaderEpochs.load(self._disk, path)
             self._stored_epochs = self._epochs.entries
         except CorruptData as error:
-            if self._stopped_cleanly:  # else it had not reached the disk when that lost its power
+            if self._stopped_cleanly:  # otherwise a power failure may have come before the file was on the disk
                 self._say("%s: %s; leader epochs are read from the log", self._directory, error)
             self._stored_epochs = None
 
     def _drop_before(self, log_start_offset: int) -> None:
-        """Remove segments that were let go of already, and whose deletion a crash has undone. They may be damaged."""
+        """Remove segments that had been dropped, but whose deletion a crash has undone. They may be damaged."""
         while len(self._segments) > 1 and self._segments[1].base_offset <= log_start_offset:
             self._remove(self._segments.pop(0))
 
     def _trusted_end(self) -> int | None:
-        """Where the log ends, if its last segment looks as a clean stop leaves it. Found without reading it all."""
+        """Where the log ends, if its last segment looks as a clean stop leaves it. Does not read all of it."""
         if not self._segments:
             return None
         try:
@@ -165,7 +165,7 @@ class _Opening:
         return max(0, bisect_right(self._segments, offset, key=_base_of) - 1)
 
     def _recover(self, first: int) -> int:
-        """Read the segments from number *first* on and cut the log at the first fault. The offset after its end."""
+        """Read the segments from number *first* on and cut the log at the first fault. Return its end offset."""
         self._forget_from(first)
         for number in range(first, len(self._segments)):
             segment = self._segments[number]
@@ -182,7 +182,7 @@ class _Opening:
         return self._producers.end_offset
 
     def _forget_from(self, first: int) -> None:
-        """Bring producers and epochs to where the first segment to be read begins."""
+        """Reset producers and epochs to where the first segment to be read begins."""
         base_offset = self._segments[first].base_offset
         reload_producers(
             self._producers,
@@ -194,7 +194,7 @@ class _Opening:
         self._epochs.truncate_from(base_offset)
 
     def _recover_segment(self, segment: Segment, next_base: int | None) -> bool:
-        """Read one segment and make its indexes anew. Is it whole?"""
+        """Read one segment and rebuild its indexes. Is it whole?"""
         end = segment.size
         segment.restart()
         self._producers.end_offset = max(self._producers.end_offset, segment.base_offset)
@@ -213,12 +213,13 @@ class _Opening:
             return False
         if next_base is None or next_base == self._producers.end_offset:
             return True
-        # A segment begins where the one before it ended, unless the offsets leap further than an index can count. Any
-        # other gap means that the end of this segment never reached the disk.
+        # A segment begins where the one before it ended, unless the offsets jump further than an index can express.
+        # Any other gap means that the end of this segment never reached the disk.
         return next_base - segment.base_offset > RELATIVE_OFFSET_MAX
 
     def _keep_rest(self, segment: Segment, end: int) -> None:
-        """A crash tears the end of a log. Damage after a clean stop is something else: what follows may be whole."""
+        """Keep a copy of what is cut off. A crash damages only the end of a log; damage after a clean stop is something
+        else, and what follows it may be intact."""
         path = segment.path(LOG) + DAMAGED
         copy = self._disk.open(path, create=True)
         copy.truncate(0)
@@ -240,10 +241,10 @@ class _Opening:
             raise CorruptData(f"leader epoch {header.leader_epoch} is stored after epoch {self._epochs.latest}")
 
     def _drop_after(self, number: int) -> None:
-        """Take the segments after *number* away for good: the newest first, and before anything is written.
+        """Take the segments after *number* out of the log for good: the newest first, and before anything is written.
 
-        There is no log with a hole in it here: what a replica lacks, it gets from the others. But these records may be
-        whole, and be nowhere else, so they are kept beside the log.
+        No log may have a hole in it; a replica gets what it lacks from the others. But the records in these segments
+        may be intact, and exist nowhere else, so they are kept beside the log.
         """
         dropped = self._segments[number + 1 :]
         while len(self._segments) > number + 1:

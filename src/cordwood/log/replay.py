@@ -1,4 +1,4 @@
-"""Learn from stored batches what was learned when they were written: producers and leader epochs."""
+"""Recover from stored batches what was learned when they were written: producers and leader epochs."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ def replay_batch(producers: Producers, header: BatchHeader, batch: bytes | memor
 
 
 def replay_producers(producers: Producers, segments: Sequence[Segment], end_offset: int) -> None:
-    """Bring *producers* from the offset they stand at up to *end_offset*."""
+    """Advance *producers* from the offset they have reached to *end_offset*."""
     for number, segment in enumerate(segments):
         next_base = segments[number + 1].base_offset if number + 1 < len(segments) else end_offset
         if producers.end_offset < next_base and segment.base_offset < end_offset:
@@ -48,7 +48,7 @@ def _replay_segment(producers: Producers, segment: Segment, end_offset: int) -> 
 def reload_producers(
     producers: Producers, snapshots: SnapshotFiles, segments: Sequence[Segment], *, start_offset: int, end_offset: int
 ) -> None:
-    """Learn the producers as of *end_offset* from the newest snapshot up to there and the batches after it."""
+    """Restore the producers as of *end_offset* from the newest snapshot up to there and the batches after it."""
     snapshots.keep_between(segments[0].base_offset, end_offset)
     latest = snapshots.load_latest()
     if latest is None:
@@ -60,7 +60,7 @@ def reload_producers(
 
 
 def fill_epochs(epochs: LeaderEpochs, segments: Sequence[Segment], *, start_offset: int, end_offset: int) -> None:
-    """Learn from the batches' headers what is not known of the epochs between *start_offset* and *end_offset*."""
+    """Learn the unknown epochs between *start_offset* and *end_offset* from the batches' headers."""
     earliest = epochs.earliest
     known_from = min(end_offset, earliest.start_offset) if earliest else end_offset
     found: list[EpochStart] = []

@@ -1,4 +1,4 @@
-"""Which of a log's oldest segments may go."""
+"""Which of a log's oldest segments may be deleted."""
 
 from collections.abc import Callable, Sequence
 
@@ -23,9 +23,9 @@ def segments_to_delete(
 ) -> int:
     """How many of the oldest segments to delete.
 
-    Everywhere: those that lie wholly before the log's start. Where the policy is to delete: those without which the log
-    still has ``retention.bytes``, and those whose newest record is older than ``retention.ms``. Never one that reaches
-    the high watermark, and never an empty last one.
+    With any cleanup policy: those that lie wholly before the log's start. With the policy ``delete`` also those without
+    which the log still has ``retention.bytes``, and those whose newest record is older than ``retention.ms``. Never one
+    that reaches the high watermark, and never an empty last one.
     """
     count = segments_before_start(segments, start_offset=start_offset, high_watermark=high_watermark)
 

@@ -1,4 +1,4 @@
-"""Walk over the batches of a log file: their headers alone, or whole with their checksums."""
+"""Walk over the batches of a log file: only their headers, or whole batches with their checksums verified."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -13,13 +13,13 @@ _BATCHES_CHUNK: Final = 1024 * 1024
 
 
 def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Each batch's position and header, from *position* up to *end*, which both lie between batches."""
+    """Each batch's position and header, from *position* to *end*, which must both be batch boundaries."""
     data = b""
     start = position
-    chunk = _HEADERS_CHUNK_MIN  # a search looks at a header or two
+    chunk = _HEADERS_CHUNK_MIN  # a search needs only a header or two
     while position < end:
         if position - start + HEADER_SIZE > len(data):
-            if data:  # small batches come many in a chunk, from large ones it takes nothing but their headers
+            if data:  # many small batches fit into one chunk; of large ones, only the headers are needed
                 chunk = min(2 * chunk, _HEADERS_CHUNK_MAX) if position - start < 2 * chunk else _HEADERS_CHUNK_MIN
             data = file.read(position, min(chunk, end - position))
             start = position

@@ -1,9 +1,9 @@
-"""How many numbers of a growing row are at most some value: in C (``native/search.c``) where the build has that.
+"""How many numbers of a sorted sequence are at most some value: in C (``native/search.c``) where the build has that.
 
-``count_at_most(entries, size, at, width, value)`` looks at packed entries of *size* bytes, each with a signed number of
-*width* bytes, the highest first, at place *at* of it. ``count_numbers_at_most(numbers, value)`` looks at an array("q").
-``entry_at_most(entries, size, column, value)`` gives both numbers of the last entry whose number in *column* is at most
-*value*, None if there is none: an entry of *size* bytes has its second number in the last four.
+``count_at_most(entries, size, at, width, value)`` searches packed entries of *size* bytes, each with a signed
+big-endian number of *width* bytes at position *at*. ``count_numbers_at_most(numbers, value)`` searches an array("q").
+``entry_at_most(entries, size, column, value)`` returns both numbers of the last entry whose number in *column* is at
+most *value*, None if there is none; an entry of *size* bytes has its second number in the last four.
 """
 
 from array import array

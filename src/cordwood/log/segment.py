@@ -1,10 +1,10 @@
 """One segment of a log: a file of batches, a sparse index by offset and one by time.
 
 The batches lie one after the other in offset order; every batch's offsets are at least the segment's base offset and
-differ from it by less than 2³¹. Where the last batches begin is remembered, so that readers close behind the writer are
-served without touching the disk; so is the index entry where the last slice from the disk ended, so that who reads on
-is served without a search. The indexes of a segment that was there before are read when somebody first asks, and
-made anew from the log file if they turn out to be missing or wrong.
+differ from it by less than 2³¹. The positions of the last batches are remembered, so that readers close behind the
+writer are served without touching the disk; so is the index entry where the last slice from the disk ended, so that the
+reader who continues there is served without a search. The indexes of an existing segment are read when they are first
+needed, and rebuilt from the log file if they turn out to be missing or wrong.
 """
 
 from array import array
@@ -93,24 +93,24 @@ class Segment:
         self._recent_positions = array("q")
         self._looked_for = 0
         self._ended_at: tuple[int, int] | None = None
-        """The index entry where the last reader that was served from the disk will most likely go on."""
+        """The index entry where the last reader that was served from the disk will most likely continue."""
         self._roll_config: TopicConfig | None = None
         self._roll_bytes = 0
         self._roll_timestamp = NO_TIMESTAMP
         self._checked: object = None
-        """What ``check`` last looked at and found right."""
+        """What ``check`` last looked at and found correct."""
         self.created_ms = now_ms
         self.written_ms = now_ms
-        """When the file was last written, or first seen. Who appends a batch with a timestamp need not say so."""
+        """When the file was last written, or first seen. An append of a batch with a timestamp need not update it."""
         self.size = 0
 
     @classmethod
     def create(
         cls, disk: Disk, directory: str, base_offset: int, *, index_interval_bytes: int, now_ms: int, ending: str = ""
     ) -> "Segment":
-        """A new, empty segment. Files of that name that are there already are emptied.
+        """A new, empty segment. Existing files of that name are emptied.
 
-        One whose names have another *ending* is no part of a log, until ``rename`` takes it off.
+        A segment whose names have another *ending* is not part of a log until ``rename`` removes the ending.
         """
         segment = cls(
             disk, directory, base_offset, index_interval_bytes=index_interval_bytes, now_ms=now_ms, ending=ending
@@ -126,7 +126,7 @@ class Segment:
     def existing(
         cls, disk: Disk, directory: str, base_offset: int, *, index_interval_bytes: int, now_ms: int
     ) -> "Segment":
-        """The segment that is on the disk. Nothing but its size is looked at yet, and no file is kept open."""
+        """A segment that is already on the disk. Only its size is looked at yet, and no file is kept open."""
         segment = cls(disk, directory, base_offset, index_interval_bytes=index_interval_bytes, now_ms=now_ms)
         segment.size = disk.open(segment.path(LOG)).size
         segment._indexes_loaded = False
@@ -141,24 +141,25 @@ class Segment:
 
     @property
     def reader(self) -> File:
-        """The log file to read from. Of complete segments, the disk keeps those open that were read last."""
+        """The log file to read from. Of complete segments, the disk keeps the most recently read files open."""
         return self._file if self._file is not None else self._disk.reader(self._log_path)
 
     @property
     def largest_timestamp(self) -> int:
-        """The largest timestamp of any batch; where none has one, the time when the segment was last written."""
+        """The largest timestamp of any batch; if none has one, the time when the segment was last written."""
         if not self._indexes_loaded:
             self._load_indexes()
         return self._largest_timestamp if self._largest_timestamp >= 0 else self.written_ms
 
     @property
     def largest_record_timestamp(self) -> tuple[int, int]:
-        """The largest timestamp of any batch, -1 without one, and the last offset of the batch that brought it."""
+        """The largest timestamp of any batch (-1 if none has one), and the last offset of the first such batch."""
         self._load_indexes()
         return self._largest_timestamp, self._largest_timestamp_offset
 
     def largest_record_timestamp_since(self, offset: int, effort: Effort) -> tuple[int, int]:
-        """The same of the batches that reach *offset*. Only where the largest comes before are they looked through."""
+        """The same for the batches that reach *offset*. They are searched only if the largest timestamp of all lies
+        before them."""
         timestamp, last_offset = self.largest_record_timestamp
         if timestamp < 0 or last_offset >= offset:
             return timestamp, max(last_offset, offset)
@@ -177,7 +178,7 @@ class Segment:
         if self._first_timestamp is None:
             try:
                 self._first_timestamp = self.header_at(0).max_timestamp
-            except CorruptData:  # damaged since it was written; that must not keep new records out
+            except CorruptData:  # damaged since it was written; that must not prevent new appends
                 self._first_timestamp = NO_TIMESTAMP
         return self._first_timestamp
 
@@ -190,7 +191,7 @@ class Segment:
         return f"{self._directory}/{file_name(self.base_offset, suffix)}{self._ending}"
 
     def note(self, base_offset: int, last_offset: int, max_timestamp: int, size: int) -> None:
-        """Take the next *size* bytes of the file, which were appended to it, for a batch."""
+        """Note that the next *size* bytes of the file are a batch."""
         position = self.size
         if not position:
             self._first_timestamp = max_timestamp
@@ -231,9 +232,9 @@ class Segment:
             return self._locate_on_disk(offset)
 
     def batch_start_before(self, position: int) -> int:
-        """Where a batch begins that holds *position*, or begins there, or (if batches are small) ends before it.
+        """Where a batch begins that contains *position*, or begins there, or (if batches are small) ends before it.
 
-        Nothing is read to see whether the index is right: who goes on there will find out.
+        Nothing is read to check that the index is right: whoever continues reading there will find out.
         """
         recent = self._recent_positions
         if recent and position >= recent[0]:
@@ -249,7 +250,7 @@ class Segment:
         return header_of(self.reader, position, self.size)
 
     def end_offset(self) -> int:
-        """The offset after the last batch, found by its index and a short walk. For a segment that was just opened."""
+        """The offset after the last batch, found by the index and a short scan. For a segment that was just opened."""
         self._load_indexes()
         end = self.base_offset
         last = self._offsets.last()
@@ -263,7 +264,7 @@ class Segment:
         return end
 
     def find_timestamp(self, timestamp: int, from_offset: int, effort: Effort) -> tuple[int, BatchHeader] | None:
-        """The first batch with *timestamp* or a later one in it that reaches *from_offset*: its position and header."""
+        """The first batch that reaches *from_offset* and has *timestamp* or a later one: its position and header."""
         try:
             return self._find_timestamp(timestamp, from_offset, effort)
         except CorruptData:
@@ -282,7 +283,7 @@ class Segment:
         return None
 
     def should_roll(self, config: TopicConfig, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        """Does a batch of *size* bytes belong into a new segment?"""
+        """Does a batch of *size* bytes belong in a new segment?"""
         if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
             return True
         if not self.size:
@@ -308,15 +309,15 @@ class Segment:
         return False
 
     def _remember_room(self, config: TopicConfig, age_max_ms: int, entries_left: int) -> None:
-        """Note up to where the answer of ``should_roll`` is no, so that it need not be worked out for every batch."""
+        """Note how long the answer of ``should_roll`` stays no, so that it need not be computed for every batch."""
         self._roll_config = config
-        # Every batch of the size of an interval may bring an entry, and none brings two.
+        # A batch adds at most one entry, and an entry is added only after a whole interval of bytes.
         self._roll_bytes = min(config.segment_bytes, self.size + entries_left * self._index_interval_bytes)
         first = self._first_timestamp
         self._roll_timestamp = first + age_max_ms if first is not None and first >= 0 else NO_TIMESTAMP - 1
 
     def seal(self) -> list[Syncable]:
-        """Complete the index files. They have to be synced, beside the log file, before the log may rely on them."""
+        """Complete the index files. They have to be synced, like the log file, before the log may rely on them."""
         self._load_indexes()
         self._add_time_entry()
         if self._file is not None:
@@ -341,12 +342,12 @@ class Segment:
         self._find_largest_timestamp()
 
     def cut(self) -> None:
-        """Drop what lies in the file after the last batch that was noted."""
+        """Drop whatever follows the last batch noted."""
         if self.file.size > self.size:
             self.file.truncate(self.size)
 
     def restart(self) -> None:
-        """Forget what is known of the batches and empty the indexes: ``note`` will be told of each batch again."""
+        """Forget what is known of the batches and empty the indexes; ``note`` is then called for each batch again."""
         self._offsets.reset()
         self._times.reset()
         self._forget_batches()
@@ -360,9 +361,9 @@ class Segment:
         self._forget_recent(floor=self.base_offset - 1)
 
     def rebuild_indexes(self) -> None:
-        """Make both indexes anew from the batches' headers, when they turn out to be wrong long after recovery.
+        """Rebuild both indexes from the batches' headers, when they turn out to be wrong long after recovery.
 
-        Where the log file itself is damaged they stay as they are (``CorruptData``).
+        If the log file itself is damaged, they stay as they are (``CorruptData``).
         """
         offsets: list[tuple[int, int]] = []
         times: list[tuple[int, int]] = []
@@ -385,7 +386,8 @@ class Segment:
         self._forget_recent(floor=self.base_offset + RELATIVE_OFFSET_MAX)
 
     def mark_deleted(self) -> list[str]:
-        """Rename the files, so that a restart does not take them for a segment. Their new paths; open files live on."""
+        """Rename the files, so that a restart does not take them for a segment, and return their new paths. Open files
+        stay usable."""
         deleted = []
         for suffix in SEGMENT_SUFFIXES:
             path = self.path(suffix)
@@ -395,7 +397,7 @@ class Segment:
         return deleted
 
     def rename(self, ending: str) -> None:
-        """Give the files another ending. The log file goes last: where it is, the indexes are."""
+        """Give the files another ending. The log file is renamed last, so wherever it is, its indexes are there too."""
         self.release_file()
         for suffix, index in ((OFFSET_INDEX, self._offsets), (TIME_INDEX, self._times)):
             index.moved_to(self._rename(suffix, ending))
@@ -412,7 +414,7 @@ class Segment:
         return WrittenFile(self._disk, self.path(LOG))
 
     def release_file(self) -> None:
-        """Let go of the log file until somebody reads it."""
+        """Let go of the log file until it is needed again."""
         self._file = None
 
     def close(self) -> None:
@@ -430,7 +432,7 @@ class Segment:
         ended_at = [self._ended_at] if self._ended_at is not None else []
         looked_at = self.file.read(0, self.size), end_offset, entries, recent, ended_at
         if looked_at == self._checked:
-            return  # tests look after every event, and few events change a segment
+            return  # tests check after every event, and few events change a segment
         expected = self.base_offset
         starts: dict[int, int] = {}
         for position, header in headers(self.file, 0, self.size):
@@ -467,7 +469,7 @@ class Segment:
                 return Located(ended_at[1], found.size)
         entry, after = self._offsets.around(relative)
         position = entry[1] if entry else 0
-        # Batches larger than the interval have an entry each: the next one is most likely of the batch looked for.
+        # Batches larger than the interval have an entry each: the next entry is most likely that of the wanted batch.
         if after is not None and after[1] - position > 2 * self._index_interval_bytes:
             found = self._place_of(after)
             if found.base_offset <= offset:
@@ -535,13 +537,13 @@ class Segment:
         self._bytes_since_entry = self.size - (last_entry[1] if last_entry else 0)
 
     def _waited_ms(self, max_timestamp: int, now_ms: int) -> int:
-        """How long ago the segment began: by the clock of its records, or by ours if they have none."""
+        """How long ago the segment began: by its records' timestamps, or by our clock if they have none."""
         if self.first_timestamp >= 0:
             return max_timestamp - self.first_timestamp
         return now_ms - self.created_ms
 
     def _jitter_ms(self, config: TopicConfig) -> int:
-        """Differs from log to log and from segment to segment, and is the same whenever it is asked for."""
+        """A jitter that differs between logs and between segments, but is always the same for one segment."""
         if not config.segment_jitter_ms:
             return 0
         spread = sum(self._directory.encode()) * 2_654_435_761 + self.base_offset * 40_503
@@ -563,6 +565,6 @@ def _add_growing(entries: list[tuple[int, int]], first: int, second: int) -> Non
 
 
 def _age_max_ms(config: TopicConfig) -> int:
-    """What must be compacted after some time must be in a complete segment by then."""
+    """How old a segment may get. Records that must be compacted by some age must be in a complete segment by then."""
     compacts = "compact" in config.cleanup_policy
     return min(config.segment_ms, config.max_compaction_lag_ms) if compacts else config.segment_ms

@@ -1,8 +1,8 @@
-"""Producer snapshots: files that tell what was known of all producers at some offset, in Kafka's format.
+"""Producer snapshots: files with the state of all producers as of some offset, in Kafka's format.
 
-A version (16 bits), the CRC-32C of all that follows it, a count, and an entry of fixed size for each producer. A log
-writes one whenever it begins a segment and one when it closes, so that it need not read older segments to know its
-producers again.
+A version (16 bits), the CRC-32C of everything after it, a count, and an entry of fixed size for each producer. A log
+writes one whenever it begins a segment, and one when it closes, so that it need not read older segments to restore its
+producers.
 """
 
 from collections.abc import Container, Iterable
@@ -57,7 +57,7 @@ def decode_snapshot(data: bytes) -> list[SnapshotEntry]:
 
 
 class SnapshotFiles:
-    """The snapshots of one partition, by the offset up to which each one tells."""
+    """The snapshots of one partition, by the offset as of which each was taken."""
 
     __slots__ = ("_directory", "_disk", "_offsets", "_unsynced")
 
@@ -72,7 +72,7 @@ class SnapshotFiles:
         return tuple(self._offsets)
 
     def save(self, entries: Iterable[SnapshotEntry], offset: int) -> None:
-        """Write a snapshot as of *offset*, unless there is one; ``take_unsynced`` then gives it to whoever syncs."""
+        """Write a snapshot as of *offset*, unless there is one; ``take_unsynced`` then returns it to be synced."""
         if self._offsets and self._offsets[-1] >= offset:
             return
         write_unsynced(self._disk, self._path(offset), encode_snapshot(entries))
@@ -95,12 +95,12 @@ class SnapshotFiles:
             self._remove(offset)
 
     def keep_only(self, offsets: Container[int]) -> None:
-        """Remove snapshots that belong to none of *offsets*, but for the last one, which a clean stop may have left."""
+        """Remove snapshots that belong to none of *offsets*, except the last one, which a clean stop may have left."""
         for offset in [o for o in self._offsets[:-1] if o not in offsets]:
             self._remove(offset)
 
     def remove(self, offsets: Container[int]) -> None:
-        """Remove the snapshots of *offsets*, where there is no segment's beginning any more."""
+        """Remove the snapshots of *offsets*, where no segment begins any more."""
         for offset in [o for o in self._offsets if o in offsets]:
             self._remove(offset)
 

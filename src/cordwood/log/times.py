@@ -1,6 +1,6 @@
 """Offsets by time.
 
-The time index leads near the record, the headers of the batches to the one that has it, and only that one is opened.
+The time index leads close to the record, the batches' headers to the batch that has it; only that batch is opened.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,11 +17,11 @@ from .scan import read_batch
 from .segment import Segment, count_before
 
 _Look = Callable[[Buffer], tuple[int, int] | None]
-"""Finds a record's offset and timestamp in what a batch holds."""
+"""Finds a record's offset and timestamp in a batch's body."""
 
 
 class FoundOffset(NamedTuple):
-    """An offset that was looked up, with its record's timestamp where one was asked for, and its leader epoch."""
+    """An offset that was looked up, with its record's timestamp if that was asked for, and its leader epoch."""
 
     offset: int
     timestamp: int = NO_TIMESTAMP
@@ -43,9 +43,9 @@ def find_timestamp(
 def find_max_timestamp(
     segments: Sequence[Segment], *, start_offset: int, limit: int, effort: Effort
 ) -> FoundOffset | None:
-    """The first record with the largest timestamp at or after *start_offset*, in the batch that brought it.
+    """The first record at or after *start_offset* with the largest timestamp.
 
-    Kafka also finds batches that lie before the start: their segment may still be there.
+    Kafka also finds batches before the start, because their segment may still be there.
     """
     live = [segment for segment in segments[count_before(segments, start_offset) :] if segment.size]
     if not live:
@@ -59,7 +59,7 @@ def find_max_timestamp(
     record = _record_at(newest, position, header, timestamp, start_offset, limit, effort)
     if record is not None or header.base_offset >= start_offset:
         return record
-    # The log begins inside of this batch, after its newest record.
+    # The log starts in the middle of this batch, after its newest record.
     rest = _newest_at(newest, position, header, start_offset, limit, effort)
     after = find_max_timestamp(segments, start_offset=header.next_offset, limit=limit, effort=effort)
     return after if rest is None or (after is not None and after.timestamp > rest.timestamp) else rest
@@ -79,7 +79,7 @@ def _find_in(segment: Segment, timestamp: int, start_offset: int, limit: int, ef
 def _record_at(
     segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int, limit: int, effort: Effort
 ) -> FoundOffset | None:
-    """The first record of a batch that is young enough and not before the start."""
+    """The first record of a batch that has *timestamp* or a later one and is not before the start."""
     look = partial(first_since, header=header, timestamp=timestamp, from_offset=start_offset)
     return _look_inside(segment, position, header, look, start_offset, limit, effort)
 
@@ -87,7 +87,7 @@ def _record_at(
 def _newest_at(
     segment: Segment, position: int, header: BatchHeader, start_offset: int, limit: int, effort: Effort
 ) -> FoundOffset | None:
-    """The newest record of a batch that is not before the start."""
+    """Of a batch's records that are not before the start, the one with the largest timestamp."""
     look = partial(newest_since, header=header, from_offset=start_offset)
     return _look_inside(segment, position, header, look, start_offset, limit, effort)
 
@@ -96,12 +96,12 @@ def _look_inside(
     segment: Segment, position: int, header: BatchHeader, look: _Look, start_offset: int, limit: int, effort: Effort
 ) -> FoundOffset | None:
     if not header.record_count:
-        return None  # compaction took them all
+        return None  # compaction has removed them all
     try:
         batch = read_batch(segment.reader, position, header)
         body = decompressed(batch, header, limit=limit, effort=effort)
         found = look(body)
     except CorruptData:
-        # A producer may have sent records that make no sense: nobody looked. The batch is as near as we can get.
+        # A producer may have sent malformed records, which nobody has looked at before. The batch is as near as we get.
         found = max(header.base_offset, start_offset), header.max_timestamp
     return FoundOffset(*found, header.leader_epoch) if found is not None else None

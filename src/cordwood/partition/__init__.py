@@ -1,1 +1,1 @@
-"""One partition as a broker holds it: its log, who leads it, and up to where it is committed."""
+"""One partition on a broker: its log, its leader, and up to which offset it is committed."""

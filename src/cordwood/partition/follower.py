@@ -1,7 +1,8 @@
-"""Another replica of a partition, as the leader knows it: from its fetches, and from nothing else.
+"""Another replica of a partition, as the leader knows it: from its fetches alone.
 
-*Caught up* is a time, not a distance: the last moment at which the follower had all that the leader had then. A
-follower whose every fetch asks for what came since its last one is caught up, though it never has the newest record.
+*Caught up* is a time, not a distance: the last moment at which the follower had everything that the leader had then. A
+follower whose every fetch asks for what has arrived since its previous one is caught up, even if it never has the
+newest record.
 """
 
 from typing import Final
@@ -13,7 +14,7 @@ UNKNOWN: Final = -1
 
 
 class Follower:
-    """How far one follower is."""
+    """How far one follower has got."""
 
     __slots__ = (
         "caught_up_ms",
@@ -31,7 +32,7 @@ class Follower:
     def __init__(self, node: NodeId) -> None:
         self.node = node
         self.epoch = UNKNOWN
-        """The broker epoch under which it fetched last: it tells its lives apart."""
+        """The broker epoch of its last fetch, by which restarts of the follower are noticed."""
         self.end_offset = UNKNOWN
         self.start_offset = UNKNOWN
         self.caught_up_ms = NEVER_MS
@@ -39,14 +40,14 @@ class Follower:
         self.fetched_end = UNKNOWN
         """Where the leader's log ended at the last fetch."""
         self.counts = False
-        """Is nothing committed without it? So it is for the in-sync replicas, and for those about to become one."""
+        """Is nothing committed until it has it? True for in-sync replicas, and for those about to become one."""
         self.joining = False
-        """It was proposed as an in-sync replica, and nobody knows yet what came of it."""
+        """Has it been proposed as an in-sync replica, with the outcome still unknown?"""
         self.eligible = False
-        """Is it registered in the life in which it last fetched, so that it may become an in-sync replica?"""
+        """Is it registered under the broker epoch of its last fetch, so that it may become an in-sync replica?"""
 
     def fetched(self, offset: int, start_offset: int, *, epoch: int, leader_end: int, now_ms: int) -> None:
-        """It has all before *offset*, by its own word."""
+        """Its fetch says that it has everything before *offset*."""
         self.epoch = epoch
         if offset >= leader_end:
             self.caught_up_ms = now_ms
@@ -61,12 +62,12 @@ class Follower:
         return self.end_offset == leader_end or now_ms - self.caught_up_ms <= lag_max_ms
 
     def begin_epoch(self, *, in_sync: bool, leader_end: int, now_ms: int) -> None:
-        """The leader was elected again. Whoever is in sync has until ``lag_max_ms`` to say so."""
+        """A new leader epoch has begun. A replica that is in sync has ``lag_max_ms`` to show it."""
         self.fetched_end = leader_end
         self.caught_up_ms = self.fetch_ms = now_ms if in_sync else NEVER_MS
 
     def forget(self) -> None:
-        """It is gone, or it is another life of it: what it had it may not have now."""
+        """It is gone, or has restarted: it may not have what it had before."""
         self.epoch = self.end_offset = self.start_offset = self.fetched_end = UNKNOWN
         self.fetch_ms = NEVER_MS
         self.eligible = False

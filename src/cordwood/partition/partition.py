@@ -1,18 +1,18 @@
 """A replica of one partition on this broker.
 
-It leads or it follows, as the metadata says, one leader epoch after the other; a state of an older epoch is ignored.
+It leads or follows, as the metadata says, one leader epoch after the other; a state with an older epoch is ignored.
 
-The high watermark is where committed records end: readers see nothing beyond it. The leader moves it, never back, to
-the end that all in-sync replicas have reached, those included that were proposed to become one (a proposal to take one
-out counts when it is confirmed), and those that are caught up and may be proposed next. The leader's own part is the
-end of its log or, where the topic asks for a sync (``flush.messages``), of what is synced. While fewer replicas are in
-sync than ``min.insync.replicas`` asks for, nothing is committed. A follower has the leader's high watermark, as far as
-its own log reaches.
+The high watermark is where committed records end: readers see nothing beyond it. The leader advances it, never back, to
+the offset that all in-sync replicas have reached. These include replicas that have been proposed as in-sync replicas,
+and those that are caught up and may be proposed next; a proposal to remove one counts only once it is confirmed. For
+the leader itself, the offset is the end of its log or, if the topic demands syncs (``flush.messages``), the end of what
+is synced. While fewer replicas are in sync than ``min.insync.replicas`` demands, nothing is committed. A follower takes
+over the leader's high watermark, as far as its own log reaches.
 
-A *fenced* broker leads nothing: what it takes nobody may count on.
+A *fenced* broker leads nothing, because nobody may rely on what it would accept.
 
-Invariants (``check``): log start ≤ high watermark ≤ log end; only a leader has followers, and whoever waits for a
-commit waits for one beyond the high watermark.
+Invariants (``check``): log start ≤ high watermark ≤ log end; only a leader has followers; whoever waits for a commit
+waits for an offset beyond the high watermark.
 """
 
 from collections import deque
@@ -33,36 +33,36 @@ LAG_MAX_MS: Final = 30_000
 
 
 class Watcher(Protocol):
-    """Somebody who wants to know when a partition has something new."""
+    """A reader that wants to know when a partition has something new."""
 
     def advanced(self, size: int, /) -> None:
-        """*size* more bytes can be read; 0 means that something else changed, and waiting may be in vain."""
+        """*size* more bytes can be read; 0 means that something else has changed, and waiting may be pointless."""
 
 
 class EndWatcher(Protocol):
-    """Somebody, a follower's fetch, who wants to know of every append."""
+    """A follower's fetch, which wants to know of every append."""
 
     def appended(self, size: int, /) -> None: ...
 
 
 class StartWatcher(Protocol):
-    """Somebody who waits until no replica has some records any more."""
+    """A request that waits until no replica has certain records any more."""
 
     def start_moved(self) -> None: ...
 
 
 class Acknowledgement(Protocol):
-    """Somebody who waits until a record is committed."""
+    """A request that waits until a record is committed."""
 
     done: bool
-    """Does it not wait any more?"""
+    """Has it stopped waiting?"""
 
     def settled(self, error: Error, /) -> None:
-        """It is (``NONE``), or it will not be as far as this broker knows."""
+        """The record is committed (``NONE``), or will not be as far as this broker knows."""
 
 
 class Partition:
-    """One replica: appends, reads and what they may see."""
+    """One replica: appends, and what readers may see."""
 
     __slots__ = (
         "_uncommitted_bytes",
@@ -104,14 +104,14 @@ class Partition:
         self.isr: tuple[NodeId, ...] = ()
         self.replicas: tuple[NodeId, ...] = ()
         self.version = -1
-        """Of the metadata that gave this replica its role."""
+        """The version of the metadata that gave this replica its role."""
         self.leading = False
         self.fenced = False
         self.former_epoch = -1
-        """Up to this epoch a leadership is one of this broker's former life."""
+        """If this broker leads in an epoch up to this one, that dates from before it registered."""
         self.followers: dict[NodeId, Follower] = {}
         self.epoch_start = 0
-        """Where the log ended when this broker began to lead it."""
+        """Where the log ended when this broker became its leader."""
         self.lag_max_ms = LAG_MAX_MS
         self.proposing = False
         """Is a change of the in-sync replicas on its way to the metadata?"""
@@ -124,7 +124,7 @@ class Partition:
         self.end_watchers: dict[EndWatcher, None] = {}
         self.start_watchers: dict[StartWatcher, None] = {}
         self.gone = False
-        """Deleted; whoever still holds this object must look the partition up again."""
+        """Has this replica been removed? Whoever still holds this object must look the partition up again."""
 
     # ------------------------------------------------------------------ role
 
@@ -138,7 +138,7 @@ class Partition:
         version: int = -1,
         now_ms: int = 0,
     ) -> bool:
-        """Take the role that the metadata gives this replica. Is it another one than before?"""
+        """Take the role that the metadata gives this replica. Is it a new one?"""
         if epoch < self.leader_epoch:
             return False
         if leader == self.node and (epoch <= self.former_epoch or epoch < self.log.latest_epoch):
@@ -146,7 +146,7 @@ class Partition:
         is_new = epoch > self.leader_epoch or leader != self.leader
         was_leader = self.leader == self.node
         if epoch > self.leader_epoch + 1:
-            self.followers = {}  # others may have led meanwhile, and followers have cut their logs
+            self.followers = {}  # others may have led in the meantime, and followers may have truncated their logs
         self.leader, self.leader_epoch, self.isr = leader, epoch, isr
         self.replicas = replicas or isr
         self.leading = leader == self.node and not self.fenced
@@ -168,11 +168,11 @@ class Partition:
 
     @property
     def is_ahead(self) -> bool:
-        """Does the log know of later epochs than the metadata, which must have forgotten them? So nobody can lead."""
+        """Does the log know later leader epochs than the metadata, which must have lost them? Then nobody can lead."""
         return self.leader_epoch < self.log.latest_epoch
 
     def fence(self, fenced: bool) -> None:
-        """This broker may not lead, or may again."""
+        """This broker may no longer lead, or may lead again."""
         self.fenced = fenced
         self.leading = self.leader == self.node and not fenced
         if fenced:
@@ -180,7 +180,7 @@ class Partition:
             self.start_moved()
 
     def leave(self, error: Error) -> None:
-        """This replica goes: its topic is deleted, or others have it now."""
+        """This replica goes away: its topic is deleted, or the partition was moved to other brokers."""
         self.gone = True
         self.leading = False
         self._settle_all(error)
@@ -199,7 +199,7 @@ class Partition:
             follower.begin_epoch(in_sync=follower.node in self.isr, leader_end=self.epoch_start, now_ms=now_ms)
 
     def _count_followers(self, is_settled: bool) -> None:
-        """Who counts; what was proposed is *settled* when the metadata has changed since, whoever changed it."""
+        """Decide which followers count. A proposal *is settled* once the metadata has changed, whoever changed it."""
         for follower in self.followers.values():
             if is_settled:
                 follower.joining = False
@@ -211,13 +211,13 @@ class Partition:
         self._settle_all(Error.NOT_LEADER_OR_FOLLOWER)
 
     def check_leader(self, claimed_epoch: int = -1) -> None:
-        """Refuse what only the leader may do, or what a client with older or newer metadata asks."""
+        """Refuse a request unless this broker leads, and the client's metadata is neither older nor newer than ours."""
         self.check_epoch(claimed_epoch)
         if not self.leading:
             raise Refused(Error.NOT_LEADER_OR_FOLLOWER)
 
     def check_reader(self, claimed_epoch: int = -1) -> None:
-        """Like ``check_leader``, for what only reads: a fenced leader goes on answering that."""
+        """Like ``check_leader``, for requests that only read: a fenced leader still answers those."""
         self.check_epoch(claimed_epoch)
         if self.leader != self.node:
             raise Refused(Error.NOT_LEADER_OR_FOLLOWER)
@@ -231,7 +231,7 @@ class Partition:
     # ------------------------------------------------------------------ as the leader
 
     def append(self, batch: memoryview, *, required_acks: int, now: Instant) -> AppendResult:
-        """Add what a client sent, as the leader. It is readable as soon as it is committed, which may be at once."""
+        """Append a client's batch, as the leader. It becomes readable once it is committed, which may be at once."""
         if not self.leading:
             raise Refused(Error.NOT_LEADER_OR_FOLLOWER)
         log = self.log
@@ -247,7 +247,7 @@ class Partition:
         return result
 
     def append_own(self, batch: memoryview, now: Instant) -> AppendResult:
-        """Add what this broker itself has to say (its coordinators' records), to be held by all replicas in sync."""
+        """Append this broker's own records (its coordinators'), which all in-sync replicas must have."""
         self.check_leader()
         log = self.log
         if not self._enough_in_sync():
@@ -265,16 +265,16 @@ class Partition:
             watcher.appended(size)
 
     def _enough_in_sync(self) -> bool:
-        """More than there are replicas nobody can ask for, as in Kafka."""
+        """Are enough replicas in sync? As in Kafka, no more are demanded than the partition has."""
         return len(self.isr) >= min(self.log.min_insync_replicas, len(self.followers) + 1)
 
     def sync_due(self) -> bool:
-        """Must what was appended be synced before anybody reads it?"""
+        """Must appended records be synced before anybody may read them?"""
         log = self.log
         return log.end_offset - log.recovery_point >= log.flush_messages
 
     def advance(self, now_ms: int) -> None:
-        """Commit what all replicas have that must have it."""
+        """Commit what all replicas that count have."""
         if self.leader != self.node or not self._enough_in_sync():
             return
         log = self.log
@@ -291,10 +291,10 @@ class Partition:
     def fetched_by(
         self, node: NodeId, offset: int, start_offset: int, *, epoch: int, eligible: bool, now_ms: int
     ) -> bool:
-        """A follower has all before *offset*. Is it to be proposed as an in-sync replica?"""
+        """A follower has everything before *offset*. Should it be proposed as an in-sync replica?"""
         follower = self.followers[node]
         if 0 <= epoch < follower.epoch:
-            return False  # it comes late: the life in which it was said is over
+            return False  # a late request: the follower has restarted since it sent this
         follower.fetched(offset, start_offset, epoch=epoch, leader_end=self.log.end_offset, now_ms=now_ms)
         follower.eligible = eligible
         joins = self._joins(follower, now_ms)
@@ -304,7 +304,7 @@ class Partition:
         return joins
 
     def let_in(self, now_ms: int) -> bool:
-        """Is any follower to be proposed as an in-sync replica, that could not be when it last fetched?"""
+        """Should a follower be proposed as an in-sync replica that could not be when it last fetched?"""
         end = self.log.end_offset
         joined = False
         for follower in self.followers.values():
@@ -313,7 +313,7 @@ class Partition:
         return joined
 
     def _joins(self, follower: Follower, now_ms: int) -> bool:
-        """May it? Then it counts from now on, and has some time to catch up wholly."""
+        """May it join the in-sync replicas? Then it counts from now on, and has some time to catch up completely."""
         joins = follower.node not in self.isr and self.leading and not self.proposing and self.may_join(follower)
         if joins:
             follower.joining = follower.counts = True
@@ -321,17 +321,18 @@ class Partition:
         return joins
 
     def may_join(self, follower: Follower) -> bool:
-        """Does it have what is committed, and all that earlier leaders left? Some of that may be committed, too.
+        """Does it have everything committed, and everything from earlier leaders, some of which may be committed, too?
 
-        Who was proposed once may have begun another life since, with less.
+        A follower that was proposed earlier may have restarted since then, with fewer records.
         """
         end = follower.end_offset
         return follower.eligible and end >= self.high_watermark and end >= self.epoch_start
 
     def lagging(self, now_ms: int) -> list[NodeId]:
-        """The followers that count and should not: for too long they did not have what there was.
+        """The followers that count but should not, because they have not been caught up for too long.
 
-        To have all that there is counts as being caught up now: where nothing happens, followers have nothing to say.
+        A follower that has everything counts as caught up now: where nothing is appended, its fetches have nothing to
+        show.
         """
         end = self.log.end_offset
         late = []
@@ -343,29 +344,29 @@ class Partition:
         return late
 
     def low_watermark(self, alive: Container[NodeId]) -> int:
-        """The smallest offset that any replica of those *alive* still has, as far as they have told."""
+        """The smallest offset that any replica among those *alive* still has, as far as this broker has been told."""
         starts = [follower.start_offset for follower in self.followers.values() if follower.node in alive]
         return min([self.log.log_start_offset, *starts])
 
     def start_moved(self) -> None:
-        """Replicas start elsewhere, or came or went: whoever waits for that looks again."""
+        """Log starts have moved, or replicas came or went: whoever waits for that looks again."""
         for watcher in list(self.start_watchers):
             watcher.start_moved()
 
     # ------------------------------------------------------------------ as a follower
 
     def append_as_follower(self, data: memoryview, now: Instant) -> list[str]:
-        """Add what the leader sent. The paths of files to be removed, of which there usually are none.
+        """Append what the leader sent; return the paths of files to be removed, usually none.
 
         Raises:
-            CorruptData: the bytes are damaged, or do not follow what is here.
+            CorruptData: the bytes are damaged, or do not continue this log.
             StorageError: they could not be written.
         """
         log = self.log
         removed: list[str] = []
         first = header_at(data)
         if first.base_offset < log.end_offset <= first.last_offset and log.log_start_offset == log.end_offset:
-            # The leader's log begins inside of a batch: an empty log may begin where the batch does.
+            # The leader's log starts in the middle of a batch: an empty log may start where that batch does.
             removed = log.restart_at(first.base_offset, now)
             self.high_watermark = min(self.high_watermark, log.end_offset)
         before = log.end_offset
@@ -376,22 +377,22 @@ class Partition:
         return removed
 
     def has_already(self, data: memoryview) -> bool:
-        """Does what the leader sent lie before the end of this log? So it is if it answers what was asked twice."""
+        """Is what the leader sent already in this log? That happens when the same fetch was sent twice."""
         first = header_at(data)
         return first.last_offset < self.log.end_offset
 
     def follow(self, high_watermark: int) -> None:
-        """The leader's log is committed up to there."""
+        """The leader's log is committed up to *high_watermark*."""
         end = min(high_watermark, self.log.end_offset)
         if end > self.high_watermark:
             self.commit(end)
 
     def truncate(self, diverging: EpochEnd, now: Instant) -> list[str]:
-        """Give up what the leader does not have. The paths of files to be removed."""
+        """Give up what the leader does not have; return the paths of files to be removed."""
         return self._cut(truncation_offset(self.log, diverging), now)
 
     def forget_unknown(self, now: Instant) -> list[str]:
-        """Of records without a leader epoch nobody can say whether the leader has them: keep what is committed."""
+        """Keep only what is committed, if no record has a leader epoch: nobody can say whether the leader has them."""
         if self.log.latest_epoch >= 0 or self.log.end_offset <= self.high_watermark:
             return []
         return self._cut(self.high_watermark, now)
@@ -402,7 +403,7 @@ class Partition:
         return removed
 
     def restart_at(self, offset: int, now: Instant) -> list[str]:
-        """Drop everything, and go on at *offset*: the leader has nothing older. The paths of files to be removed."""
+        """Drop everything and continue at *offset*, as the leader has nothing older; return the paths to be removed."""
         removed = self.log.restart_at(offset, now)
         self._moved()
         return removed
@@ -416,10 +417,10 @@ class Partition:
     # ------------------------------------------------------------------ committed
 
     def commit(self, offset: int) -> None:
-        """Move the high watermark, and tell those who wait for it."""
+        """Advance the high watermark, and tell those who wait for it."""
         left = self.log.end_offset - offset
         if left:
-            # Nobody keeps account of single batches: a record is as large as the others that wait.
+            # Sizes of single batches are not recorded: assume that all uncommitted records are of the same size.
             moved = offset - self.high_watermark
             size = max(self._uncommitted_bytes * moved // (moved + left), 1)
             self._uncommitted_bytes = max(self._uncommitted_bytes - size, 1)
@@ -433,16 +434,16 @@ class Partition:
                 watcher.advanced(size)
 
     def wait_for(self, offset: int, acknowledgement: Acknowledgement) -> None:
-        """Tell when all before *offset* is committed. Whoever waits is told in the order of coming."""
+        """Tell *acknowledgement* when everything before *offset* is committed. All are told in order of arrival."""
         assert offset > self.high_watermark, "it is committed already"
         if self._waiting is None:
             self._waiting = deque()
         elif self._waiting:
-            offset = max(offset, self._waiting[-1][0])  # less, if a batch is sent again that waits already
+            offset = max(offset, self._waiting[-1][0])  # it can be less: a retry of a batch that is waiting already
         self._waiting.append((offset, acknowledgement))
 
     def drop_done(self) -> None:
-        """Some who wait do not any more. Most give up in the order in which they came."""
+        """Drop those that have stopped waiting. Most give up in the order in which they came."""
         waiting = self._waiting
         while waiting and waiting[0][1].done:
             waiting.popleft()
@@ -459,14 +460,14 @@ class Partition:
                 acknowledgement.settled(error)
 
     def changed(self) -> None:
-        """Something other than new records happened: readers should look again."""
+        """Something other than an append has happened: readers should look again."""
         for watcher in list(self.watchers):
             watcher.advanced(0)
         if self.start_watchers:
             self.start_moved()
 
     def readable_end(self, isolation_level: int) -> int:
-        """Where reading must stop for a reader of this isolation level: the last stable offset is the same for now."""
+        """Where a reader of this isolation level must stop: for now, the last stable offset is the same."""
         return self.high_watermark
 
     def check(self) -> None:

@@ -1,6 +1,6 @@
-"""Where two logs part, and where a follower must cut its own so that it is again a part of its leader's.
+"""Where two logs diverge, and where a follower must truncate its own so that it agrees with its leader's again.
 
-Epochs tell (KIP-101, KIP-279, KIP-595): within one leader epoch there is one history.
+The leader epochs show it (KIP-101, KIP-279, KIP-595): within one leader epoch there is only one history.
 """
 
 from cordwood.errors import Error, Refused
@@ -10,10 +10,10 @@ from cordwood.log.log import Log
 
 
 def divergence(log: Log, *, last_epoch: int, offset: int) -> EpochEnd | None:
-    """Does a reader whose records end at *offset*, the last of them of *last_epoch*, have others than *log* has?
+    """Does a reader whose records end at *offset*, with *last_epoch* as its last epoch, differ from *log*?
 
-    Then this is the nearest epoch up to its last one that the log knows, and where it ends. A reader that names no
-    epoch (-1) has nothing that could differ, or nothing to say.
+    If so, return the nearest epoch up to *last_epoch* that the log knows, and where it ends. A reader that names no
+    epoch (-1) has nothing that could differ, or cannot say.
 
     Raises:
         Refused: OFFSET_OUT_OF_RANGE, if the log knows nothing of what the reader has.
@@ -29,11 +29,11 @@ def divergence(log: Log, *, last_epoch: int, offset: int) -> EpochEnd | None:
 
 
 def truncation_offset(log: Log, leaders: EpochEnd) -> int:
-    """The offset from which on *log* cannot stay.
+    """The offset to which *log* must be truncated.
 
     *leaders* is the leader's answer to the follower's newest epoch: the nearest epoch up to it that the leader knows,
-    and where that ends there. If the follower does not know that epoch, it cuts back to the last one that it has before
-    it, and the next fetch asks again.
+    and where that ends in the leader's log. If the follower does not know that epoch, it truncates to the end of the
+    last earlier one that it has, and the next fetch asks again.
     """
     end = log.end_offset
     if leaders.epoch == NO_LEADER_EPOCH:

@@ -1,1 +1,1 @@
-"""Kafka's record batch, format version 2: read its header, check it, build it, look inside it."""
+"""Kafka's record batch, format version 2: reading its header, checking it, building it, looking inside it."""

@@ -1,10 +1,10 @@
-"""The header of a record batch (61 bytes), and what may be done to a batch without looking at its records.
+"""The header of a record batch (61 bytes), and what can be done with a batch without looking at its records.
 
-A batch is a base offset, a length, a leader epoch, the magic byte, a CRC, and after those everything the CRC covers.
-Base offset and leader epoch lie outside the CRC on purpose: a leader stamps both in place and checksums nothing again.
+A batch is a base offset, a length, a leader epoch, the magic byte, a CRC, and then everything that the CRC covers. Base
+offset and leader epoch lie outside the CRC on purpose: a leader stamps both in place without computing a checksum.
 
-Two kinds of trouble are told apart. ``CorruptData``: these bytes are no batch, or not the batch that was written.
-``Refused``: they are one, and a producer may not send it.
+Two kinds of error are kept apart. ``CorruptData``: these bytes are no batch, or not the batch that was written.
+``Refused``: they are a batch, but one that a producer may not send.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from cordwood.wire.native import native
 HEADER: Final = Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = HEADER.size
 LENGTH_END: Final = 12
-"""Where the batch's own length field ends: that field does not count the bytes up to here."""
+"""Where the batch's length field ends; the field counts only the bytes after it."""
 LEADER_EPOCH_AT: Final = LENGTH_END
 MAGIC_AT: Final = 16
 CRC_AT: Final = 17
@@ -31,7 +31,7 @@ MAX_TIMESTAMP_AT: Final = 35
 
 MAGIC: Final = 2
 RECORD_SIZE_MIN: Final = 7
-"""Length, attributes, timestamp delta, offset delta, key length, value length, header count: a byte each at least."""
+"""Length, attributes, timestamp delta, offset delta, key length, value length, header count: at least a byte each."""
 SEQUENCE_MAX: Final = 2**31 - 1
 
 CODEC_MASK: Final = 0x07
@@ -40,7 +40,7 @@ TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
 DELETE_HORIZON: Final = 0x40
 PRODUCER_ATTRIBUTES: Final = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
-"""The attribute bits that a batch from a client may have set (control is refused by its own rule)."""
+"""The attribute bits that a client's batch may have set (a rule of its own refuses control batches)."""
 
 _unpack_header: Final = HEADER.unpack_from
 _unpack_place: Final = Struct(">qi4xb6xi").unpack_from
@@ -82,9 +82,9 @@ HEADER_FIELDS: Final = (
 
 
 class BatchHeader:
-    """The fixed part of a batch, field by field as it lies in the bytes. It never changes.
+    """The fixed part of a batch, with the fields in the order of the bytes. It never changes.
 
-    By hand, not a named tuple: compiled, a field of this one is a number in its place and no object.
+    Written by hand, not a named tuple: compiled, its fields are plain numbers at fixed places, not objects.
     """
 
     __slots__ = HEADER_FIELDS
@@ -120,7 +120,7 @@ class BatchHeader:
         self.record_count: Final = record_count
 
     def numbers(self) -> tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]:
-        """All fields, in their order."""
+        """All fields, in order."""
         return (
             self.base_offset,
             self.length,
@@ -138,7 +138,7 @@ class BatchHeader:
         )
 
     def replaced(self, **fields: int) -> "BatchHeader":
-        """This one with other numbers in some of its fields."""
+        """A copy with other numbers in some of the fields."""
         return BatchHeader(**(dict(zip(HEADER_FIELDS, self.numbers(), strict=True)) | fields))
 
     def __eq__(self, other: object) -> bool:
@@ -150,7 +150,7 @@ class BatchHeader:
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch."""
+        """The size of the whole batch in bytes."""
         return self.length + LENGTH_END
 
     @property
@@ -169,7 +169,7 @@ class BatchHeader:
 
     @property
     def codec(self) -> Codec:
-        """Raises ``CorruptData`` for a number that names no codec."""
+        """The codec; ``CorruptData`` if the number is no codec's."""
         number = self.attributes & CODEC_MASK
         if number > CODEC_MAX:
             raise CorruptData(f"unknown compression codec {number}")
@@ -189,23 +189,23 @@ class BatchHeader:
 
 
 Looked = tuple[int, int, int, int, int, int, int, int, int]
-"""What C tells of a batch: those fields of its header that neither its size nor the rules for it give."""
+"""What the C code returns for a batch: the header fields that do not follow from its size or the rules for batches."""
 
 _usual_batch: Final[Callable[[memoryview], Looked | None] | None] = getattr(native, "usual_batch", None)
-"""``produced_batch`` in C, which answers None for a batch that it does not take (``native/batch.c``)."""
+"""``produced_batch`` in C; it returns None for a batch that it leaves to Python (``native/batch.c``)."""
 
 
 _place_at: Final[Callable[[Buffer], tuple[int, int, int] | None] | None] = getattr(native, "place_at", None)
-"""``place_at`` in C, which answers None for bytes that are not the head of a batch."""
+"""``place_at`` in C; it returns None for bytes that are not the header of a batch."""
 
 
 def add_to_sequence(sequence: int, increment: int) -> int:
-    """Sequence numbers go round: after 2³¹-1 comes 0."""
+    """Sequence numbers wrap around: after 2³¹-1 comes 0."""
     return (sequence + increment) & SEQUENCE_MAX
 
 
 def header_at(data: Buffer, position: int = 0) -> BatchHeader:
-    """The header of the batch that begins at *position*; the batch itself may go on past the end of *data*."""
+    """The header of the batch that begins at *position*; the batch itself may extend past the end of *data*."""
     if len(data) - position < HEADER_SIZE:
         raise CorruptData(f"{len(data) - position} bytes are too few for the header of a batch")
     header = _header_at(data, position)
@@ -223,7 +223,7 @@ def _header_at(data: Buffer, position: int) -> BatchHeader:
 
 
 class BatchPlace:
-    """What a search wants to know of a stored batch: its offsets, and its bytes."""
+    """What a search needs to know of a stored batch: its offsets and its size."""
 
     __slots__ = ("base_offset", "last_offset", "size")
 
@@ -234,7 +234,7 @@ class BatchPlace:
 
 
 def place_at(data: Buffer) -> BatchPlace:
-    """That of the batch that *data* begins with. As ``header_at``, with fewer numbers: most searches need no others."""
+    """The place of the batch that *data* begins with. Like ``header_at``, but with only the numbers for a search."""
     if _place_at is not None:
         place = _place_at(data)
         if place is not None:
@@ -255,7 +255,7 @@ def _check_form(magic: int, length: int) -> None:
 
 
 def check_counts(header: BatchHeader) -> None:
-    """A stored batch may have lost records to compaction, never gained any."""
+    """Check the record count: a stored batch may have lost records to compaction, but never gained any."""
     if header.base_offset < 0 or header.last_offset_delta < 0:
         raise CorruptData(f"offsets {header.base_offset} + {header.last_offset_delta} are negative")
     if not 0 <= header.record_count <= header.last_offset_delta + 1:
@@ -275,8 +275,8 @@ def check_crc(batch: Buffer, header: BatchHeader) -> None:
 def batches(data: memoryview) -> Iterator[tuple[memoryview, BatchHeader]]:
     """Split received or stored bytes into whole, intact batches, each with its header.
 
-    A batch cut off by the end of *data*, which the end of a fetched range often is, ends the iteration. Anything else
-    that is wrong raises ``CorruptData``.
+    A batch that is cut off by the end of *data*, as often happens at the end of a fetched range, ends the iteration.
+    Anything else that is wrong raises ``CorruptData``.
     """
     position = 0
     end = len(data)
@@ -292,16 +292,16 @@ def batches(data: memoryview) -> Iterator[tuple[memoryview, BatchHeader]]:
 
 
 def produced_batch(data: memoryview) -> BatchHeader:
-    """Check what a client wants appended to one partition: exactly one batch, sound as far as its header tells.
+    """Check what a client wants to append to one partition: exactly one batch, valid as far as its header shows.
 
-    Raises ``Refused`` with the code that Kafka answers.
+    Raises ``Refused`` with the error code that Kafka would return.
     """
     looked = _usual_batch(data) if _usual_batch is not None else None
     return usual_header(looked, len(data)) if looked is not None else _looked_at(data)
 
 
 def usual_header(looked: Looked, size: int) -> BatchHeader:
-    """The header of a batch of *size* bytes that C has taken."""
+    """The header of a batch of *size* bytes that the C code has accepted."""
     leader_epoch, crc, attributes, base_timestamp, max_timestamp, producer_id, epoch, sequence, count = looked
     return BatchHeader(
         base_offset=0,
@@ -349,9 +349,9 @@ def _looked_at(data: memoryview) -> BatchHeader:
 
 
 def _check_first_record(batch: memoryview, size: int, count: int) -> None:
-    """Does the first record leave room for the others that the header of a batch counts, and nothing if it is alone?
+    """Check that the first record leaves room for as many others as the header counts, or none if it is the only one.
 
-    It is the one record that is found without a walk. Only for a batch that is not compressed.
+    It is the only record that can be found without walking over others. Only for batches that are not compressed.
     """
     length = batch[HEADER_SIZE]
     position = HEADER_SIZE + 1
@@ -367,7 +367,7 @@ def _check_first_record(batch: memoryview, size: int, count: int) -> None:
 
 
 def _long_varint(batch: memoryview) -> tuple[int, int]:
-    """The number that the records begin with, and where it ends; one that does not end in five bytes is negative."""
+    """The varint that the records begin with, and where it ends. One longer than five bytes counts as negative."""
     number = 0
     for index in range(5):
         byte = batch[HEADER_SIZE + index]
@@ -383,18 +383,18 @@ def _stamp(batch: Buffer, base_offset: int, leader_epoch: int) -> None:
 
 
 stamp: Final[Callable[[Buffer, int, int], None]] = getattr(native, "stamp", _stamp)
-"""``stamp(batch, base_offset, leader_epoch)`` gives a batch its place in the log. The CRC stays right."""
+"""``stamp(batch, base_offset, leader_epoch)`` gives a batch its place in the log. The CRC stays valid."""
 
 
 def stamp_timestamp(batch: memoryview, attributes: int, max_timestamp: int) -> None:
-    """Write the attributes and the largest timestamp in place, and the CRC that goes with them."""
+    """Write the attributes and the largest timestamp in place, and update the CRC."""
     _put_attributes(batch, ATTRIBUTES_AT, attributes)
     _put_offset(batch, MAX_TIMESTAMP_AT, max_timestamp)
     _put_crc(batch, CRC_AT, checksum(batch))
 
 
 def _not_a_batch(data: memoryview) -> Refused:
-    """Why *data* is not one batch of our format."""
+    """Why *data* is not exactly one batch of format version 2."""
     size = len(data)
     if size <= MAGIC_AT:
         return Refused(Error.INVALID_RECORD, "There is no whole record batch.")

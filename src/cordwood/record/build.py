@@ -1,7 +1,7 @@
-"""The records inside a batch: read them one by one with every length checked first, or build a batch of them.
+"""The records inside a batch: read them one by one, checking every length first, or build a batch of them.
 
-The broker's usual roads never come here. Looked into are batches in which a timestamp is searched, those of topics
-whose settings are about single records (keys, timestamp limits, another codec), and control batches.
+The broker's usual paths never come here. It looks only into batches in which it searches for a timestamp, those of
+topics whose settings concern single records (keys, timestamp limits, another codec), and control batches.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class Record(NamedTuple):
-    """One record as it stands in the log."""
+    """One record as stored in the log."""
 
     offset: int
     timestamp: int
@@ -53,7 +53,7 @@ def build(
     control: bool = False,
     log_append_time_ms: int | None = None,
 ) -> bytearray:
-    """A batch of at least one record. The first record's offset is the batch's base, the last one's is its end."""
+    """A batch of at least one record. Its base offset is the first record's offset, its last offset the last one's."""
     assert records, "a batch has at least one record"
     base_offset = records[0].offset
     base_timestamp = records[0].timestamp
@@ -86,8 +86,8 @@ def build(
 
 
 def build_pairs(pairs: Iterable[tuple[bytes, bytes | None]], *, timestamp: int, codec: Codec = Codec.NONE) -> bytearray:
-    """A batch of keys and values, all of one time, from offset 0: what ``build`` would make of them, in a third of the
-    time. The coordinators of this broker write thousands of such records a second.
+    """A batch of keys and values with the same timestamp, from offset 0: what ``build`` would make of them, in a third
+    of the time. This broker's coordinators write thousands of such records a second.
     """
     parts: list[bytes] = []
     count, lengths = 0, _LENGTHS
@@ -97,7 +97,7 @@ def build_pairs(pairs: Iterable[tuple[bytes, bytes | None]], *, timestamp: int, 
         else:
             length = lengths[len(value)] if len(value) < _LENGTHS_MAX else encode_varint(len(value))
         key_length = lengths[len(key)] if len(key) < _LENGTHS_MAX else encode_varint(len(key))
-        # Attributes and the difference of the timestamps are 0, and there are no headers.
+        # Attributes and timestamp delta are 0, and there are no headers.
         record = b"".join((b"\0\0", encode_varint(count), key_length, key, length, value, b"\0"))
         parts += lengths[len(record)] if len(record) < _LENGTHS_MAX else encode_varint(len(record)), record
         count += 1
@@ -122,19 +122,19 @@ def build_pairs(pairs: Iterable[tuple[bytes, bytes | None]], *, timestamp: int, 
 
 
 def seal(batch: bytearray, header: BatchHeader) -> bytearray:
-    """Write *header* over the beginning of *batch*, with the CRC that the bytes then have."""
+    """Write *header* over the beginning of *batch*, with the CRC of the resulting bytes."""
     HEADER.pack_into(batch, 0, *header.numbers())
     _CRC.pack_into(batch, ATTRIBUTES_AT - _CRC.size, crc32c(memoryview(batch)[ATTRIBUTES_AT:]))
     return batch
 
 
 def build_values(values: Sequence[bytes | None], *, timestamp: int = NO_TIMESTAMP) -> bytearray:
-    """The plainest batch: values without keys, all of one time, from offset 0."""
+    """The simplest batch: values without keys, all with the same timestamp, from offset 0."""
     return build([Record(offset, timestamp, None, value) for offset, value in enumerate(values)])
 
 
 def records(batch: Buffer, header: BatchHeader, *, limit: int) -> Iterator[Record]:
-    """The records of a whole batch, at most *limit* bytes when decompressed. ``CorruptData`` if they make no sense."""
+    """The records of a whole batch, at most *limit* bytes when decompressed. ``CorruptData`` if they are malformed."""
     body = memoryview(decompress(header.codec, memoryview(batch)[HEADER_SIZE : header.size], limit))
     position = 0
     for _ in range(header.record_count):
@@ -246,4 +246,4 @@ _ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))
 _MINUS_ONE: Final = b"\x01"
 _LENGTHS_MAX: Final = 256
 _LENGTHS: Final = tuple(encode_varint(length) for length in range(_LENGTHS_MAX))
-"""Of the keys and values of most records that brokers write themselves."""
+"""Encoded lengths, enough for the keys and values of most records that brokers write themselves."""

@@ -1,12 +1,12 @@
 """Compress and decompress the records of a batch, never beyond a limit.
 
-What is decompressed came from a peer, and a kilobyte can stand for a gigabyte. The output goes into a buffer of a known
-size that grows in steps up to the limit, so that a bomb costs no more than the limit allows. Snappy says its size
-first. The native decoders report bad input as exceptions; were one ever to panic, pyo3 raises a ``BaseException``,
-which is turned into ``CorruptData`` as well.
+The compressed bytes come from a peer, and a kilobyte of them can stand for a gigabyte. The output goes into a buffer of
+a known size that grows in steps up to the limit, so that a decompression bomb costs no more than the limit allows;
+Snappy states the size in advance. The native decoders report bad input as exceptions. Should one ever panic, pyo3
+raises a ``BaseException``, which becomes ``CorruptData`` as well.
 
-Snappy has two shapes: Java clients write blocks in xerial's framing, others may send one raw block. Both are read, the
-framing is written.
+Snappy comes in two forms: Java clients write blocks in xerial's framing, others may send one raw block. Both are read;
+only the framing is written.
 """
 
 from struct import Struct
@@ -34,7 +34,7 @@ _DECODERS = {
 
 
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> Buffer:
-    """*data* in the form that clients expect of *codec*. Level None is the codec's own default."""
+    """*data*, compressed into the form that clients expect of *codec*. Level None is the codec's own default."""
     match codec:
         case Codec.NONE:
             return data
@@ -49,7 +49,7 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> Buffer:
 
 
 def decompress(codec: Codec, data: Buffer, limit: int) -> Buffer:
-    """What *data* stands for. More than *limit* bytes of it, or nonsense, is ``CorruptData``."""
+    """The decompressed *data*. ``CorruptData`` if it would exceed *limit* bytes, or is invalid."""
     if codec is Codec.NONE:
         return data
     try:
@@ -76,7 +76,7 @@ def _decompress_growing(codec: Codec, data: Buffer, limit: int) -> Buffer:
 
 
 def _decompress_into(codec: Codec, data: Buffer, size: int) -> Buffer | None:
-    """The output, or None if it is larger than *size*. Two tries' buffers are never there at the same time."""
+    """The output, or None if it is larger than *size*. The buffers of two attempts never exist at the same time."""
     output = bytearray(size)
     try:
         used = _DECODERS[codec](data, output)
@@ -123,7 +123,7 @@ def _compress_xerial(data: memoryview) -> bytes:
 
 
 def _compress_lz4(data: Buffer, level: int | None) -> bytes:
-    """A frame of blocks that do not depend on each other: Java clients read no others."""
+    """A frame of independent blocks: Java clients cannot read others."""
     compressor = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
     compressor.compress(bytes(data))
     return bytes(compressor.finish())

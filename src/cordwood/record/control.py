@@ -1,4 +1,4 @@
-"""Control records: the marks by which a transaction coordinator ends a transaction in a partition."""
+"""Control records: the markers with which a transaction coordinator ends a transaction in a partition."""
 
 from enum import IntEnum
 from struct import Struct
@@ -16,14 +16,14 @@ _BATCH_SIZE_MAX = 64 * 1024
 
 
 class ControlType(IntEnum):
-    """What a control record says. Kafka has more types; those that a partition's log may hold are these."""
+    """The types of control records. Kafka has more; these are the ones that a partition's log may hold."""
 
     ABORT = 0
     COMMIT = 1
 
 
 class EndMarker(NamedTuple):
-    """The end of a transaction."""
+    """The content of a marker that ends a transaction."""
 
     type: ControlType
     coordinator_epoch: int
@@ -39,7 +39,7 @@ def build_end_marker(marker: EndMarker, *, producer_id: int, producer_epoch: int
 
 
 def end_marker(batch: Buffer, header: BatchHeader) -> EndMarker | None:
-    """What a control batch says; None for an empty batch, which compaction leaves, and for types we do not know."""
+    """The marker in a control batch; None if compaction has emptied the batch, or for an unknown type."""
     for record in records(batch, header, limit=_BATCH_SIZE_MAX):
         return _parsed(record)
     return None

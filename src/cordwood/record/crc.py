@@ -1,8 +1,8 @@
 """The checksum of record batches: the ``crc32c`` package's, or our own (``native/crc.c``).
 
-Ours is there in the compiled build, on processors where it is the faster one. Of the package the extension alone is
-loaded: as it is imported, its version is looked up among all that is installed, and that takes longer than any other
-import of a broker, or of a Spark task.
+The compiled build has its own, on processors where that is faster. Of the package, only the extension module is loaded:
+importing the package itself looks up its version among all installed packages, which takes longer than any other import
+of a broker or of a Spark task.
 """
 
 from collections.abc import Callable

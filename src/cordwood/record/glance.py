@@ -1,7 +1,7 @@
-"""A quick look at every record of a batch, where the broker must look: nothing is copied and no object is made.
+"""A quick look at every record of a batch, where the broker must look: nothing is copied and no objects are made.
 
-Every length is checked all the same. A client may pack millions of records into a batch that is small while it is
-compressed, and one who looks at all of them keeps everybody waiting: hence the limit.
+Every length is checked nevertheless. A client may pack millions of records into a batch that is small while compressed,
+and looking at all of them would keep everybody waiting: hence the limit.
 """
 
 from collections.abc import Iterator
@@ -14,17 +14,17 @@ from .build import read_varint
 from .codecs import decompress
 
 RECORD_EFFORT = 128
-"""A record takes as long to look at as so many bytes take to decompress."""
+"""Looking at a record takes as long as decompressing this many bytes."""
 
 BATCH_EFFORT = 512
-"""Likewise for the header of a batch that is passed over in a file."""
+"""Likewise for the header of a batch that a search in a file passes over."""
 
 RECORDS_MAX = 500_000
 """Kafka has no such limit, and no client comes near it: a megabyte of the smallest records is 150,000 of them."""
 
 
 class Effort:
-    """How much was looked at inside of batches so far, in bytes and what takes as long."""
+    """How much work looking inside batches has taken so far, in bytes or their equivalent in time."""
 
     __slots__ = ("spent",)
 
@@ -33,7 +33,7 @@ class Effort:
 
 
 def decompressed(batch: Buffer, header: BatchHeader, *, limit: int, effort: Effort) -> Buffer:
-    """What a batch holds after its header, for one who will look at its records. ``CorruptData`` if it is too much."""
+    """A batch's body, decompressed, for a caller who will look at its records. ``CorruptData`` if it is too large."""
     try:
         body = decompress(header.codec, memoryview(batch)[HEADER_SIZE:], limit)
     except CorruptData:
@@ -44,9 +44,9 @@ def decompressed(batch: Buffer, header: BatchHeader, *, limit: int, effort: Effo
 
 
 def glance(body: Buffer, header: BatchHeader) -> Iterator[tuple[int, int, bool]]:
-    """Each record's offset and timestamp, as distances from the batch's, and whether it has a key.
+    """Each record's offset delta and timestamp delta, and whether it has a key.
 
-    *body* is what the batch holds, ``decompressed``. ``CorruptData`` if it makes no sense.
+    *body* is the batch's body, as ``decompressed`` returns it. ``CorruptData`` if it is malformed.
     """
     if header.record_count > RECORDS_MAX:
         raise CorruptData(f"{header.record_count} records are more than {RECORDS_MAX}, which is the most looked at")
@@ -73,9 +73,11 @@ def glance(body: Buffer, header: BatchHeader) -> Iterator[tuple[int, int, bool]]
 
 
 def first_since(body: Buffer, header: BatchHeader, timestamp: int, from_offset: int) -> tuple[int, int] | None:
-    """Offset and timestamp of the first record at or after both; None if all that are young enough come before.
+    """Offset and timestamp of the first record that has *timestamp* or a later one and is not before *from_offset*;
+    None if all with such a timestamp are before it.
 
-    *body* is as for ``glance``. ``CorruptData`` if it makes no sense, or no record is as young as the header says.
+    *body* is as for ``glance``. ``CorruptData`` if it is malformed, or if no record has a timestamp as late as the
+    header says.
     """
     any_young = False
     for offset_delta, timestamp_delta, _ in glance(body, header):
@@ -91,9 +93,10 @@ def first_since(body: Buffer, header: BatchHeader, timestamp: int, from_offset: 
 
 
 def newest_since(body: Buffer, header: BatchHeader, from_offset: int) -> tuple[int, int] | None:
-    """Offset and timestamp of the first of the youngest records at or after *from_offset*; None if all come before.
+    """Offset and timestamp of the first record with the largest timestamp at or after *from_offset*; None if all
+    records are before it.
 
-    *body* is as for ``glance``. ``CorruptData`` if it makes no sense.
+    *body* is as for ``glance``. ``CorruptData`` if it is malformed.
     """
     newest = None
     for offset_delta, timestamp_delta, _ in glance(body, header):

@@ -1,8 +1,8 @@
-"""Part of a batch's records: find where each one lies, and make a batch of some of them without making them anew.
+"""Part of a batch's records: find where each one lies, and make a batch of some of them without encoding them again.
 
-A record's bytes name its offset and its time as distances from the batch's base, so they stay what they are as long as
-the base does. A batch that lost records keeps its base offset, its last offset and its sequence numbers: a producer and
-a reader find in it what they would have found before, only less.
+A record's bytes hold its offset and its timestamp as deltas from the batch's base, so they stay valid as long as the
+base does. A batch that has lost records keeps its base offset, its last offset and its sequence numbers: for producers
+and readers nothing has changed, except that there are fewer records in it.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from .codecs import compress, decompress
 
 
 class RecordSpan(NamedTuple):
-    """Where one record of a batch lies in what the batch holds, and what compaction wants to know of it."""
+    """Where one record lies in the body of its batch, and what compaction needs to know of it."""
 
     start: int
     end: int
@@ -38,9 +38,9 @@ class RecordSpan(NamedTuple):
 
 
 def spans(body: bytes, header: BatchHeader) -> list[RecordSpan]:
-    """Every record of *body*, which is what a batch holds, decompressed. ``CorruptData`` if it makes no sense.
+    """Every record of *body*, a batch's body, decompressed. ``CorruptData`` if it is malformed.
 
-    Numbers of one byte are read in place: nearly all of them are that short, and compaction looks at every record.
+    Numbers of one byte are decoded inline: nearly all are that short, and compaction looks at every record.
     """
     found: list[RecordSpan] = []
     add, size, position = found.append, len(body), 0
@@ -76,7 +76,7 @@ def spans(body: bytes, header: BatchHeader) -> list[RecordSpan]:
                 key = body[position : position + length]
                 position += length
             length, position = read_varint(body, position, end)
-            if position + max(length, 0) >= end:  # the count of headers follows, a byte at least
+            if position + max(length, 0) >= end:  # the header count follows, which takes at least a byte
                 raise CorruptData("a record is shorter than its parts")
             add(RecordSpan(start, end, offset_delta, timestamp_delta, key, length >= 0))
             position = end
@@ -88,7 +88,7 @@ def spans(body: bytes, header: BatchHeader) -> list[RecordSpan]:
 
 
 def body_of(batch: Buffer, header: BatchHeader, *, limit: int) -> bytes:
-    """What a whole batch holds after its header, decompressed."""
+    """The body of a whole batch (what follows the header), decompressed."""
     if not header.attributes & CODEC_MASK:
         return bytes(batch[HEADER_SIZE : header.size])
     return bytes(decompress(header.codec, memoryview(batch)[HEADER_SIZE : header.size], limit))
@@ -97,10 +97,10 @@ def body_of(batch: Buffer, header: BatchHeader, *, limit: int) -> bytes:
 def with_records(
     header: BatchHeader, body: bytes, kept: Sequence[RecordSpan], *, delete_horizon_ms: int | None = None
 ) -> bytearray:
-    """The batch with the *kept* records alone, compressed as it was.
+    """The batch with only the *kept* records, compressed as before.
 
-    With *delete_horizon_ms* the batch gets that time as its base, which is how a batch says when what it deletes may be
-    forgotten (KIP-534); a batch that has such a time keeps it otherwise.
+    With *delete_horizon_ms*, the batch gets that time as its base timestamp, which is how a batch says when its
+    tombstones may be removed (KIP-534). Without, a batch that already has such a time keeps it.
     """
     assert kept, "a batch without records is another matter"
     base_timestamp, attributes = header.base_timestamp, header.attributes
@@ -125,7 +125,7 @@ def with_records(
 
 
 def without_records(header: BatchHeader) -> bytearray:
-    """The batch with no records: its offsets, its producer and its time are all that is left."""
+    """The batch without records: only its offsets, its producer and its largest timestamp are left."""
     changed = header.replaced(
         length=HEADER_SIZE - LENGTH_END,
         attributes=header.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL),
@@ -136,7 +136,7 @@ def without_records(header: BatchHeader) -> bytearray:
 
 
 def _moved_in_time(body: bytes, span: RecordSpan, shift_ms: int) -> bytes:
-    """A record whose time is counted from another base, *shift_ms* before the old one."""
+    """A record whose timestamp delta counts from another base, *shift_ms* before the old one."""
     _, position = read_varint(body, span.start, span.end)
     _, rest = read_varint(body, position + 1, span.end)
     moved = body[position : position + 1] + encode_varint(span.timestamp_delta + shift_ms) + body[rest : span.end]

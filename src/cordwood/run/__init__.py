@@ -1,1 +1,1 @@
-"""The real world: sockets, files, clocks and threads around the broker. Nothing is decided here."""
+"""The real world around the broker: sockets, files, clocks and threads. No decisions are made here."""

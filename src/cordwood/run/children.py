@@ -1,4 +1,4 @@
-"""Child processes that do not outlive their maker, where the system can see to that."""
+"""Child processes that do not outlive their parent, where the system can ensure that."""
 
 import ctypes
 import os
@@ -10,9 +10,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent() -> Callable[[], None] | None:
-    """For ``Popen``'s ``preexec_fn``: what a child does before it becomes a program; None where it can do nothing.
+    """A ``preexec_fn`` for ``Popen``, run in the child before it becomes a program; None where it could do nothing.
 
-    On Linux it asks to be killed when the *thread* that started it ends: start children from one that stays.
+    On Linux the child asks to be killed when the *thread* that started it ends, so start children from a thread that
+    stays.
     """
     if sys.platform != "linux":
         return None

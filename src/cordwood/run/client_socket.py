@@ -1,9 +1,9 @@
 """One client's socket: bytes in, whole frames to the broker; chunks of replies out, file slices by ``sendfile``.
 
-Plain non-blocking sockets on the loop's readiness callbacks, not transports: a frame is parsed where it was received, a
-file slice goes from the page cache to the socket, and the road of a request has no queue in it.
+It uses plain non-blocking sockets with the loop's readiness callbacks, not transports: a frame is parsed where it was
+received, a file slice goes from the page cache to the socket, and there is no queue on a request's path.
 
-What it reads into is ``receive_buffers``' business.
+``receive_buffers`` decides which buffer to read into.
 """
 
 import asyncio
@@ -27,26 +27,26 @@ from cordwood.wire.native import native
 
 BELIEVED_BYTES: Final = (
     1 << 17
-)  # a claimed length is believed up to here; beyond, the buffer doubles as bytes really arrive
-MOVED_BYTES_MAX: Final = 1 << 16  # of a frame that came in part; more stays where it is, if there is a spare buffer
-SLICE_MS: Final = 10  # so long the requests of one client are dealt with before others have their turn
-SMALL_BYTES: Final = 1024  # replies that are copied together at once
+)  # a claimed length is trusted up to here; beyond, the buffer doubles as bytes really arrive
+MOVED_BYTES_MAX: Final = 1 << 16  # of a partial frame; more than this stays where it is, if there is a spare buffer
+SLICE_MS: Final = 10  # how long the requests of one client are handled before others get their turn
+SMALL_BYTES: Final = 1024  # smaller replies are copied together at once
 JOINED_BYTES_MAX: Final = 1 << 16  # unsent replies that are copied together rather than sent one by one
-TOGETHER_MAX: Final = 256  # unsent chunks that are handed over at once; the socket may take the first alone
+TOGETHER_MAX: Final = 256  # unsent chunks that are passed to C at once; the socket may accept only the first
 
 _LENGTH: Final = Struct(">i")
 
 OnFrame = Callable[["ClientSocket", memoryview, Instant], None]
 OnLost = Callable[["ClientSocket", str, bool], None]
-"""With the reason, and whether the client broke the protocol."""
+"""Called with the reason, and whether the client broke the protocol."""
 _Piece = Buffer | tuple[int, int, int]
-"""A chunk as C can read it. That of a file is a descriptor, a position and a length: ``FileSlice`` may be compiled."""
+"""A chunk as C can read it. A file slice becomes (descriptor, position, length), as ``FileSlice`` may be compiled."""
 _SendChunks = Callable[[int, list[_Piece]], int]
-"""To a socket; it returns how many bytes are left."""
+"""Sends to a socket, and returns how many bytes are left."""
 
 
 class ClientSocket:
-    """A connection's socket and the bytes that are between it and the broker."""
+    """A connection's socket, and the bytes on their way between it and the broker."""
 
     __slots__ = (
         "_buffers",
@@ -110,11 +110,11 @@ class ClientSocket:
         self._resting = False
         self._resuming = False
         self.closing = False
-        # Between two reads: a partial frame, or frames that wait because the client is ahead of its replies
+        # Between two reads: a partial frame, or frames that must wait because the client is ahead of its replies
         self._own: memoryview | None = None
         self._start = 0
         self._end = 0
-        self._lacks_bytes = 0  # of room for a frame: until it has that it is not read from
+        self._lacks_bytes = 0  # room that is missing for a frame: until there is, the socket is not read
         # Between two writes
         self._unsent: deque[Chunk] = deque()
         self._unsent_bytes = 0
@@ -143,16 +143,16 @@ class ClientSocket:
             self._take(own, self._start, self._end)
 
     def _wanted(self, own: memoryview) -> int:
-        """Where to stop reading into an own buffer: at the end of its first frame, so that it is empty afterwards."""
+        """Where to stop reading into the socket's own buffer: after its first frame, so that it is then empty."""
         return min(self._start + _claimed(own, self._start, self._end), len(own))
 
     def _take(self, view: memoryview, start: int, end: int) -> None:
-        """Deal with the frames in a buffer as far as may be, and keep the rest in a buffer of this socket's own.
+        """Handle as many frames in a buffer as possible, and keep the rest in a buffer of this socket's own.
 
-        Afterwards an own buffer begins with a frame that is not whole, or reading rests until replies have left.
+        Afterwards the own buffer begins with an incomplete frame, or reading is paused until replies have left.
         """
         start = self._frames(view, start, end)
-        # Replies that kept a frame from its turn while they gathered may have left since.
+        # Replies that made a frame wait while they were being collected may have left since.
         while start < end and start + _claimed(view, start, end) <= end and not (self.closing or self._must_wait()):
             start = self._frames(view, start, end)
         if self.closing:
@@ -165,11 +165,11 @@ class ClientSocket:
             self._reserve(0)
 
     def _frames(self, view: memoryview, start: int, end: int) -> int:
-        """Hand on every whole frame from *start* on; the position of the first byte that must wait.
+        """Pass on every whole frame from *start* on; return the position of the first byte that must wait.
 
-        Replies gather meanwhile and leave together: one system call, and one wake-up of the client, for all of them.
+        Meanwhile replies are collected, to leave together: one system call, and one wake-up of the client, for all.
         """
-        moment = now()  # all that came in one read came at one time
+        moment = now()  # everything in one read arrived at one time
         try:
             while end - start >= 4:
                 (length,) = _LENGTH.unpack_from(view, start)
@@ -180,7 +180,7 @@ class ClientSocket:
                 after = start + 4 + length
                 if after > end or self._must_wait():
                     break
-                self._gathering |= after < end  # a request that came alone is answered at once
+                self._gathering |= after < end  # a request that arrived alone is answered at once
                 self._on_frame(self, view[start + 4 : after], moment)
                 start = after
                 if self.closing:
@@ -198,7 +198,7 @@ class ClientSocket:
         return start
 
     def _keep(self, view: memoryview, start: int, end: int) -> None:
-        """Have what is left over in an own buffer with room for more of its first frame."""
+        """Keep what is left over in the socket's own buffer, with space for more of its first frame."""
         own, left, claimed = self._own, end - start, _claimed(view, start, end)
         if self.connection.room_bytes != max(left, claimed):
             self._find_room(left, claimed)
@@ -217,11 +217,12 @@ class ClientSocket:
             self._pause_reading()
 
     def _find_room(self, left: int, claimed: int) -> None:
-        """Have room for what is left over, and for all of its first frame if more of that is to come; or wait."""
+        """Reserve room for what is left over, and for the whole of its first frame if that is incomplete; or wait."""
         assert not self._lacks_bytes
         needed = max(left, claimed) if left >= 4 else left
         if needed > left and not self._buffers.has_room:
-            # What it holds meanwhile does not count: if all that wait together had the room, nobody would go on.
+            # What it holds while it waits does not count: otherwise waiting sockets could use up all the room together,
+            # and none of them could continue.
             self._lacks_bytes, needed = needed, 0
             self.connection.waits_for_room = True
             self._buffers.wait(self)
@@ -233,7 +234,7 @@ class ClientSocket:
         self._buffers.reserve(more)
 
     def let_in(self) -> int:
-        """There is room for a frame that had to wait for it; how many bytes that takes."""
+        """There is now room for the frame that had to wait for it; return how many bytes that takes."""
         connection = self.connection
         connection.room_bytes, self._lacks_bytes = self._lacks_bytes, 0
         connection.waits_for_room = False
@@ -242,7 +243,7 @@ class ClientSocket:
         return connection.room_bytes
 
     def _must_wait(self) -> bool:
-        """Is the client so far ahead of its replies that its next request must wait? Or is there no room for it?"""
+        """Must the client's next request wait, because it is too far ahead of its replies or there is no room?"""
         connection = self.connection
         return (
             self._unsent_bytes + connection.kept_bytes > self._unsent_bytes_max
@@ -253,7 +254,7 @@ class ClientSocket:
         )
 
     def _rest(self) -> None:
-        """Let others have their turn: this client's requests take long, and there may be a hundred of them."""
+        """Give others a turn: this client's requests take long, and there may be a hundred of them."""
         self._resting = True
         self._loop.call_soon(self._rested)
 
@@ -272,9 +273,10 @@ class ClientSocket:
             self._loop.add_reader(self._fd, self._readable)
 
     def go_on(self) -> None:
-        """Replies have left: deal with requests that had to wait, then read on.
+        """Replies have left: handle requests that had to wait, then continue reading.
 
-        In a turn of the loop of their own: the replies to them may let another client's requests go on, and so forth.
+        This happens in another iteration of the loop, because the replies to them may let another client's requests
+        continue, and so on.
         """
         if not (self._reading or self._resuming or self.closing or self._must_wait()):
             self._resuming = True
@@ -300,14 +302,14 @@ class ClientSocket:
             self._send_at_once(chunks, self._send_chunks)
         else:
             small = [chunk for chunk in chunks if type(chunk) is bytes and len(chunk) < SMALL_BYTES]
-            if len(small) == len(chunks):  # several replies: to queue them would take twice as long
+            if len(small) == len(chunks):  # several replies: queueing them would take twice as long
                 self._send_one(b"".join(small))
             else:
                 self._queue(chunks)
                 self._flush()
 
     def _send_one(self, chunk: bytes | bytearray | memoryview) -> None:
-        """The usual reply: one small piece that the socket takes at once."""
+        """The usual reply: one small piece that the socket accepts at once."""
         try:
             sent = self._send(chunk)
         except (BlockingIOError, InterruptedError):
@@ -320,7 +322,7 @@ class ClientSocket:
             self._wait_writable()
 
     def _send_at_once(self, chunks: Sequence[Chunk], send_chunks: _SendChunks) -> None:
-        """Queue only what the socket does not take."""
+        """Send what the socket accepts, and queue only the rest."""
         try:
             left = send_chunks(self._fd, _pieces(list(chunks)))
         except OSError as error:
@@ -336,7 +338,7 @@ class ClientSocket:
         self._unsent_bytes += sum(len(chunk) for chunk in chunks)
 
     def _writable(self) -> None:
-        self.connection.active_ms = now().mono_ms  # it reads what it was sent: slow, but not idle
+        self.connection.active_ms = now().mono_ms  # the client reads what it was sent: it is slow, but not idle
         self._flush()
         self.go_on()
 
@@ -354,7 +356,7 @@ class ClientSocket:
             self._loop.remove_writer(self._fd)
 
     def _send_unsent(self) -> None:
-        """Send all of it. ``BlockingIOError``: the rest must wait until the socket is writable."""
+        """Send everything unsent. ``BlockingIOError``: the rest must wait until the socket is writable."""
         if self._send_chunks is not None:
             self._send_together(self._send_chunks)
         else:
@@ -375,7 +377,7 @@ class ClientSocket:
             self._forget(self._send_chunk(chunk))
 
     def _forget(self, sent: int) -> None:
-        """So many bytes have left."""
+        """This many bytes have left."""
         unsent = self._unsent
         self._unsent_bytes -= sent
         while unsent and sent >= len(unsent[0]):
@@ -384,7 +386,7 @@ class ClientSocket:
             unsent[0] = _rest(unsent[0], sent)
 
     def _join_first(self) -> Chunk:
-        """Make one chunk of the small ones in front, so that they take one system call."""
+        """Join the small chunks in front, so that they take one system call."""
         unsent = self._unsent
         first = unsent[0]
         if isinstance(first, FileSlice) or isinstance(unsent[1], FileSlice) or len(first) > JOINED_BYTES_MAX:
@@ -406,10 +408,10 @@ class ClientSocket:
             assert isinstance(chunk.file, RealFile)
             sent = os.sendfile(self._fd, chunk.file.fileno(), chunk.position, chunk.length)
             if sent == 0:
-                # The file is shorter than the reply says: only a bug or a hand on our files does that.
+                # The file is shorter than the reply says: there is a bug, or somebody has changed our files.
                 raise OSError("a segment file ended before its slice")
             return sent
-        # More is coming: without the hint the client would be woken for the header alone.
+        # More is coming: without this hint, the client would be woken just for the header.
         return self._send(chunk, _MSG_MORE if len(self._unsent) > 1 else 0)
 
     def _wait_writable(self) -> None:
@@ -429,11 +431,11 @@ class ClientSocket:
             self._on_lost(self, reason, broke_protocol)
 
     def close(self) -> None:
-        """Let go of the socket. What was handed to the kernel still leaves; what was not is dropped."""
+        """Close the socket. What the kernel already has is still sent; the rest is dropped."""
         if self.closing:
             return
         self.closing = True
-        if self._gathering:  # replies to requests that came with the one that ends it
+        if self._gathering:  # replies to requests that arrived together with the one that ends the connection
             with suppress(OSError):
                 self._send_unsent()
         self._pause_reading()
@@ -455,7 +457,7 @@ _MSG_MORE: Final = getattr(socket, "MSG_MORE", 0)  # Linux has it
 
 
 _SEND_CHUNKS: Final[_SendChunks | None] = getattr(native, "send_chunks", None)
-"""``_send_one_by_one`` in C, in one call (``native/send.c``), and nearly the same: see there."""
+"""``_send_one_by_one`` in a single call to C (``native/send.c``, which describes the small differences)."""
 
 
 def _pieces(chunks: list[Chunk]) -> list[_Piece]:
@@ -470,7 +472,7 @@ def _piece(chunk: Chunk) -> _Piece:
 
 
 def _claimed(view: memoryview, start: int, end: int) -> int:
-    """How long the frame at *start* says it is, with its prefix: at least that prefix."""
+    """How long the frame at *start* claims to be, with its length prefix: at least as long as the prefix."""
     return 4 + int(_LENGTH.unpack_from(view, start)[0]) if end - start >= 4 else 4
 
 
@@ -481,7 +483,7 @@ def _rest(chunk: Chunk, sent: int) -> Chunk:
 
 
 def _length_refusal(prefix: bytes, length: int, limit: int) -> str:
-    """Say what the four bytes probably are, when they are not a length."""
+    """Why a length is refused: say what the four bytes probably are instead."""
     if prefix[:2] == b"\x16\x03":
         return "a TLS handshake came in on a plain listener; set the client's security.protocol to PLAINTEXT"
     if prefix in (b"GET ", b"POST", b"HEAD", b"PUT "):

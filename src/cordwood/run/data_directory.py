@@ -1,7 +1,7 @@
-"""The data directory as a whole: one broker at a time, and never a broker of another cluster.
+"""The data directory as a whole: for one broker at a time, and never for a broker of another cluster.
 
-``.lock`` is held while a broker runs; the system lets go of it however the process ends. ``meta.properties`` names the
-cluster and the broker that the directory belongs to, in Kafka's form.
+``.lock`` is held while a broker runs; the system releases it however the process ends. ``meta.properties`` names the
+cluster and the broker that the directory belongs to, in Kafka's format.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ IDENTITY = "meta.properties"
 
 
 class DirectoryLock:
-    """The exclusive right to a data directory. *kind*: what else may have it, for the sentence that says so."""
+    """The exclusive right to a data directory. *kind* is what may be using it already, for the error message."""
 
     def __init__(self, directory: str, kind: str = "broker") -> None:
         try:
@@ -43,7 +43,7 @@ class DirectoryLock:
 
 
 class Identity:
-    """Whose directory this is: what ``meta.properties`` says."""
+    """The owner of a directory, as ``meta.properties`` names it."""
 
     def __init__(self, cluster_id: str, node_id: int, directory_id: UUID) -> None:
         self.cluster_id = cluster_id
@@ -78,7 +78,7 @@ class Identity:
             raise ConfigError(f"{IDENTITY} is damaged: {error}; restore it, or start with another --data") from None
 
     def check(self, *, cluster_id: str, node_id: int) -> None:
-        """Refuse to run on a directory that belongs to somebody else."""
+        """Refuse to run on a directory that belongs to another broker or cluster."""
         if self.cluster_id != cluster_id:
             raise ConfigError(
                 f"the data directory belongs to cluster {self.cluster_id}, but its metadata is that of cluster "
@@ -92,9 +92,9 @@ class Identity:
 
 
 def boot_id() -> str:
-    """Which run of the machine this is; empty where the system does not tell.
+    """An id of this boot of the machine; empty where the system does not provide one.
 
-    In the same run whatever a process wrote before it died is still there, synced or not.
+    Until the next boot, everything that a process wrote before it died is still there, synced or not.
     """
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:

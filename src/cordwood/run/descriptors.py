@@ -6,16 +6,16 @@ _PLENTY = 1 << 20
 
 
 def descriptors() -> int:
-    """The limit in force."""
+    """The limit on open descriptors that is in force."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _PLENTY if limit == resource.RLIM_INFINITY else min(int(limit), _PLENTY)
 
 
 def partitions_max() -> int:
-    """Each partition has a file open, and clients, readers and everything else need some, too."""
+    """The most partitions: each has a file open, and clients, readers and everything else need descriptors, too."""
     return descriptors() // 3
 
 
 def readers_max() -> int:
-    """So many files that are only read now and then stay open."""
+    """How many files that are only read now and then may stay open."""
     return min(descriptors() // 8, 1024)

@@ -1,18 +1,18 @@
 """The real disk: files below one directory.
 
-A file's name is as durable as its content: the first ``sync`` of a file also brings its directory to the disk, and the
-name of that directory. Not only if this process created it: one before it may have done so, and been killed. A
-directory in which no name has changed since is not brought there again (``Names``).
+A file's name is as durable as its content: the first ``sync`` of a file also syncs its directory, and the name of that
+directory. It does so even if this process did not create the file: an earlier process may have, and been killed. A
+directory in which no name has changed since is not synced again (``Names``).
 
-Files close themselves when nothing refers to them any more, so that a segment which the log has let go of stays
-readable for the answers that still carry a slice of it.
+Files close themselves when nothing refers to them any more, so that a segment that the log has dropped stays readable
+for the responses that still carry a slice of it.
 
-Opening a file costs several times what reading from it does, so the readers that were used last stay open, under their
-names: what changes a name forgets its reader. Threads that compact or remove use a disk too, so the table of readers
-has a lock, held for no system call.
+Opening a file costs several times as much as reading from it, so the most recently used readers stay open, under their
+names; whatever changes a name forgets its reader. Threads that compact or remove use a disk too, so the table of
+readers has a lock, which is never held during a system call.
 
-A long file that is appended to in large pieces has room taken ahead of its end (``room``). It holds no more of it than
-an eighth of its length, and gives it back when it is complete; after a crash it is there for what comes next.
+For a long file that is appended to in large pieces, room is reserved beyond its end (``room``). This is never more than
+an eighth of its length, and is given back when the file is complete; after a crash it is there for further appends.
 """
 
 import errno
@@ -31,10 +31,10 @@ from cordwood.run.room import take_room
 
 _CLOSED: Final = -1
 _TEMPORARY_SUFFIX: Final = ".tmp"
-_write_at: Final = os.pwrite  # compiled, a name of another module is looked up at every use
+_write_at: Final = os.pwrite  # in compiled code, another module's name is looked up at every use
 _sync_data: Final = getattr(os, "fdatasync", os.fsync)
 _NO_ATIME: Final = getattr(os, "O_NOATIME", 0)  # Linux has it
-_LARGE_BYTES: Final = 1 << 14  # smaller appends gain little by room
+_LARGE_BYTES: Final = 1 << 14  # smaller appends gain little from reserved room
 _ROOM_MIN: Final = 1 << 20
 _ROOM_MAX: Final = 1 << 24
 _STAT_BLOCK: Final = 512
@@ -42,7 +42,7 @@ _NEVER: Final = 1 << 63
 
 
 class RealFile:
-    """An open file. Reads and writes name their position, so the file has no cursor to share."""
+    """An open file. Reads and writes name their position, so there is no shared cursor."""
 
     __slots__ = ("_descriptor", "_is_torn", "_name_is_safe", "_names", "_path", "_room_end", "size")
 
@@ -56,9 +56,9 @@ class RealFile:
             status = os.fstat(self._descriptor)
         self.size = status.st_size
         self._room_end = status.st_blocks * _STAT_BLOCK
-        """So far there are blocks, about; no more are asked for up to there."""
+        """Up to about here, blocks are allocated; none need to be requested before that."""
         self._is_torn = False
-        """Did a write fail, and is what it left behind the end still there?"""
+        """Has a write failed, and is what it left beyond the end still there?"""
         if create:
             names.changed(path)
 
@@ -91,7 +91,7 @@ class RealFile:
             written += _write_at(self._descriptor, data[written:], self.size + written)
 
     def _cut_back(self, size: int) -> None:
-        """Part of a failed write may have reached the file. What cannot be cut off now goes with the next append."""
+        """Cut off what a failed write may have left, or reserved room. If that fails, it is tried again later."""
         try:
             os.ftruncate(self._descriptor, size)
         except OSError:
@@ -103,7 +103,7 @@ class RealFile:
         try:
             data = os.pread(self._descriptor, length, position)
             return data if len(data) == length else self._read_rest(position, length, data)
-        except OSError as error:  # not by ``_failures``, which would cost more than the read
+        except OSError as error:  # without ``_failures``, which would cost more than the read
             raise StorageError(f"{self._path}: {error}") from error
 
     def _read_rest(self, position: int, length: int, data: bytes) -> bytes:
@@ -151,8 +151,8 @@ class RealFile:
 class Names:
     """Which directories have names in them that may not be on the disk yet.
 
-    Whoever changes a name says so when it is changed, and before anybody can rely on it; a sync counts for the changes
-    that it was told of when it began. So threads need no lock: at worst a directory is synced twice.
+    Every change of a name is reported after it was made, and before anybody can rely on it; a sync covers the changes
+    reported before it began. So threads need no lock: at worst a directory is synced twice.
     """
 
     __slots__ = ("_changes", "_count", "_root", "_synced")
@@ -161,15 +161,15 @@ class Names:
         self._root = root
         self._count = count(1)
         self._changes: dict[str, int] = {}
-        """By directory the number of the last change, in the order of all."""
+        """For each directory the number of its last change; all changes are numbered in order."""
         self._synced: dict[str, int] = {}
 
     def changed(self, path: str) -> None:
-        """Something has this name from now on, or nothing has it."""
+        """From now on this name means something else, or nothing."""
         self._changes[os.path.dirname(path)] = next(self._count)
 
     def sync(self, path: str) -> None:
-        """Bring a name to the disk, and that of its directory."""
+        """Sync a name to the disk, and the name of its directory."""
         directory = os.path.dirname(path)
         self._sync_directory(directory)
         if directory != self._root:
@@ -181,13 +181,13 @@ class Names:
             self._synced[directory] = change
 
     def forget(self, directory: str) -> None:
-        """It is gone."""
+        """This directory is gone."""
         self._changes.pop(directory, None)
         self._synced.pop(directory, None)
 
 
 class RealDisk:
-    """The tree below *root*, which is created if it is not there."""
+    """The tree below *root*, which is created if it does not exist."""
 
     __slots__ = ("_names", "_readers", "_readers_lock", "_readers_max", "root")
 
@@ -195,7 +195,7 @@ class RealDisk:
         self.root = os.path.abspath(root)
         self._names = Names(self.root)
         self._readers: dict[str, RealFile] = {}
-        """The one used last is the last."""
+        """In the order of their last use."""
         self._readers_lock = Lock()
         self._readers_max = readers_max()
         with _failures(self.root):
@@ -218,7 +218,7 @@ class RealDisk:
         return file
 
     def _forget_readers(self, path: str) -> None:
-        """The name means another file from now on, or none; so do those below it."""
+        """From now on the name, and all names below it, mean other files or none."""
         below = f"{path}/"
         with self._readers_lock:
             for name in [name for name in self._readers if name == path or name.startswith(below)]:
@@ -262,7 +262,7 @@ class RealDisk:
             os.replace(full_old, full_new)
         for changed in (full_old, full_new):
             self._names.changed(changed)
-            self._names.forget(changed)  # if it is a directory, it is another one than before
+            self._names.forget(changed)  # a directory of this name is no longer the same one
         self._forget_readers(old)
         self._forget_readers(new)
 
@@ -303,19 +303,19 @@ class RealDisk:
 
 
 def _open(path: str, flags: int) -> int:
-    """A descriptor. When its file was last read is not written down: every slice that is sent would have to look."""
+    """A descriptor that does not update the file's access time, which would be checked for every slice that is sent."""
     try:
         return os.open(path, flags | _NO_ATIME, 0o644)
-    except PermissionError:  # it is somebody else's, who may want to know
+    except PermissionError:  # the file belongs to another user: only its owner may leave the access time alone
         return os.open(path, flags, 0o644)
 
 
 def _sync_names_in(directory: str) -> bool:
-    """Bring the names in a directory to the disk, if it still has that name, even without a descriptor to spare."""
+    """Sync the names in a directory, if it still has that name, even if no descriptor is left."""
     try:
         _sync_directory(directory)
     except FileNotFoundError:
-        return False  # the whole directory has another name meanwhile, or is gone: its topic was deleted
+        return False  # the directory has been renamed or removed in the meantime: its topic was deleted
     except OSError as error:
         if error.errno not in (errno.EMFILE, errno.ENFILE):
             raise

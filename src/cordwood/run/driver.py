@@ -1,8 +1,8 @@
 """Drives one broker on an asyncio loop: events go in, effects are carried out.
 
-Everything that touches the broker happens on the loop's thread. Four kinds of work have a thread each, because the
-disk may take its time: metadata is written, files are synced, files are removed, logs are compacted, each kind in
-order.
+Everything that touches the broker happens on the loop's thread. Four kinds of work have a thread each, because the disk
+may take its time: writing metadata, syncing files, removing files, and compacting logs. Within each kind, work is done
+in order.
 """
 
 import asyncio
@@ -43,11 +43,11 @@ from cordwood.run.peer_link import PeerLink
 from cordwood.run.receive_buffers import ReceiveBuffers
 from cordwood.run.requests import Requests
 
-ACCEPTS_MAX = 64  # at one go: a storm of new connections must not keep the old ones waiting
-ACCEPT_PAUSE_S = 1.0  # after the system had no descriptor for one more connection
-HAND_OVER_LOOK_S = 0.01  # how often it is looked whether others have taken over
-LEAVE_S_MAX = 2.0  # without an answer of the metadata store it is the end of the session that tells the others
-COMPACTION_PAUSE_S = 0.0002  # between two steps, so that whoever waits for the interpreter gets it
+ACCEPTS_MAX = 64  # at once: a storm of new connections must not keep the existing ones waiting
+ACCEPT_PAUSE_S = 1.0  # after the system had no descriptor for another connection
+HAND_OVER_LOOK_S = 0.01  # how often to check whether others have taken over
+LEAVE_S_MAX = 2.0  # if the metadata store does not answer by then, the end of the session tells the others
+COMPACTION_PAUSE_S = 0.0002  # between two steps, so that threads waiting for the interpreter get it
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class Driver:
         self._logger = logger
         self._loop = asyncio.get_running_loop()
         self._buffers = ReceiveBuffers(broker.config.queued_max_request_bytes)
-        self._link_buffers = ReceiveBuffers()  # what this broker asked for has no limit but the one that it asked with
+        self._link_buffers = ReceiveBuffers()  # responses to this broker are limited only by what it has requested
         self._requests = Requests(broker, execute_other=self._execute_other, set_timer=self._set_timer, fail=self._fail)
         self._clients = self._requests.clients
         self._links: dict[LinkId, PeerLink] = {}
@@ -78,7 +78,7 @@ class Driver:
         self._listeners: dict[str, socket.socket] = {}
         self._accepting = False
         self._pauses: dict[str, asyncio.TimerHandle] = {}
-        """By the names of listeners whose clients wait to be accepted."""
+        """Listeners, by name, that do not accept connections for the moment."""
         self._timer: asyncio.TimerHandle | None = None
         self._metadata_thread = ThreadPoolExecutor(1, "cordwood-metadata")
         self._disk_thread = ThreadPoolExecutor(1, "cordwood-disk")
@@ -86,18 +86,19 @@ class Driver:
         self._compaction_thread = ThreadPoolExecutor(1, "cordwood-compaction")
         self._stopping = threading.Event()
         self._in_flight = 0
-        # Descriptors are given out from the lowest on: a socket with a higher one would leave too few for files.
+        # The system assigns the lowest free descriptor: a socket with a higher one would leave too few for files.
         self._descriptors_max = descriptors() * 7 // 8
         self._on_failure = on_failure
         self.failure: Exception | None = None
-        """Why the broker cannot go on."""
+        """Why the broker cannot continue."""
 
     # ------------------------------------------------------------------ start and end
 
     def start(self, listeners: Mapping[str, socket.socket]) -> None:
-        """Begin, with the listening sockets by the names of their listeners.
+        """Start, with the listening sockets by the names of their listeners.
 
-        Who connects before this broker is one of its cluster waits: it would be told of a cluster without brokers.
+        Clients that connect before this broker has joined its cluster must wait: otherwise they would be told of a
+        cluster without brokers.
         """
         self._listeners = dict(listeners)
         self._act(self._broker.start, now())
@@ -109,14 +110,14 @@ class Driver:
             self._loop.add_reader(listener.fileno(), self._accept, name, listener)
 
     async def stop(self) -> None:
-        """Let others take over, take no more requests, bring everything to the disk, close."""
+        """Let others take over, stop serving requests, sync everything to the disk, close."""
         await self._hand_over()
         self._stopping.set()
-        self._accepting = True  # or never again
+        self._accepting = True  # so that accepting does not begin now
         for listener in self._listeners.values():
             self._loop.remove_reader(listener.fileno())
             listener.close()
-        self._lingered()  # whoever waits only for that is answered
+        self._lingered()  # answer the requests that are waiting only for this
         for client in list(self._clients.values()):
             self._drop(client)
         if self._timer is not None:
@@ -134,10 +135,10 @@ class Driver:
         self._store.close()
 
     async def _hand_over(self) -> None:
-        """In a cluster others lead before this broker stops; it serves until they do."""
+        """In a cluster, others take over leadership before this broker stops; it serves until they have."""
         membership = self._broker.membership
         self._act(self._broker.stop_leading, now())
-        while not membership.may_stop and self.failure is None:  # noqa: ASYNC110  # the core tells nobody, once in a life
+        while not membership.may_stop and self.failure is None:  # noqa: ASYNC110  # needed once, so there is no event
             await asyncio.sleep(HAND_OVER_LOOK_S)
         self._act(self._broker.leave, now())
         left_by = self._loop.time() + LEAVE_S_MAX
@@ -145,7 +146,7 @@ class Driver:
             await asyncio.sleep(HAND_OVER_LOOK_S)
 
     async def _settled(self) -> None:
-        """Wait until what the threads were doing has been handed back."""
+        """Wait until the threads have finished and handed back their results."""
         for executor in (self._metadata_thread, self._disk_thread, self._removal_thread, self._compaction_thread):
             await self._loop.run_in_executor(executor, _nothing)
         await asyncio.sleep(0)
@@ -162,11 +163,11 @@ class Driver:
                 sock, address = listener.accept()
             except (BlockingIOError, InterruptedError):
                 return
-            except ConnectionAbortedError:  # macOS says so of who came and went; Linux hands out the connection
+            except ConnectionAbortedError:  # macOS reports a client that has gone again; Linux returns the connection
                 continue
             except OSError as error:
                 self._logger.warning("a connection could not be accepted: %s", error.strerror)
-                # It still waits, so the loop would come back at once, and again, for nothing.
+                # The connection is still waiting, so the loop would try again and again in vain.
                 self._pause_accepting(name, listener, ACCEPT_PAUSE_S)
                 return
             self._connected(name, sock, address)
@@ -192,7 +193,7 @@ class Driver:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             local = sock.getsockname()
-        except OSError:  # it is gone already
+        except OSError:  # the client is gone already
             sock.close()
             return
         peer = Peer(host, address[1], plain_address(local[0]), local[1], name)
@@ -222,7 +223,7 @@ class Driver:
             self._logger.debug("connection %s ended: %s", connection, reason)
         del self._clients[client.connection.id]
         self._act(self._broker.disconnected, client.connection, now())
-        for name in list(self._pauses):  # there is a place, and a descriptor
+        for name in list(self._pauses):  # there is room for another connection, and a descriptor
             self._accept_again(name)
 
     def _drop(self, client: ClientSocket) -> None:
@@ -237,7 +238,7 @@ class Driver:
         self._act(self._broker.tick, moment)
 
     def metadata_changed(self, changes: Sequence[MetadataChange]) -> None:
-        """A store that others share tells of a change, theirs or this broker's own."""
+        """A shared store reports changes, other brokers' or this broker's own."""
         self._act(self._broker.metadata_changed, changes, now())
 
     def metadata_reloaded(self, nodes: Sequence[Node]) -> None:
@@ -247,7 +248,7 @@ class Driver:
         self._act(self._broker.session_changed, state, now())
 
     def trust(self, lease: Lease) -> None:
-        """From now on nothing is done once *lease* is over, as if its session were still there."""
+        """From now on, check *lease* before acting as if its session still existed."""
         self._requests.lease = lease
 
     def _lingered(self) -> None:
@@ -258,7 +259,7 @@ class Driver:
     # ------------------------------------------------------------------ effects
 
     def _act(self, event: Callable[..., list[Effect]], *arguments: object) -> None:
-        """Give the broker an event and do what it asks for. A bug stops it: wrong data would be worse."""
+        """Give the broker an event and do what it asks for. A bug stops the broker: wrong data would be worse."""
         if self.failure is not None:
             return
         try:
@@ -311,7 +312,7 @@ class Driver:
                     lambda outcome: self._compacted(token, outcome),
                 )
             case Linger():
-                # The loop runs it when it has dealt with every socket that it knows to be readable.
+                # The loop calls this once it has handled every socket that it knows to be readable.
                 self._loop.call_soon(self._lingered)
             case PurgeChanges():
                 self._in_thread(self._metadata_thread, self._store.purge, self._purged)
@@ -348,7 +349,7 @@ class Driver:
         if self._timer is not None:
             self._timer.cancel()
         self._requests.timer_ms = deadline_ms
-        # One millisecond more than is left: a timer that fires early would find nothing to do and spin.
+        # One millisecond more than necessary: a timer that fires early would find nothing to do, and spin.
         delay_ms = max(deadline_ms - now().mono_ms, 0) + 1
         self._timer = self._loop.call_later(delay_ms / 1000, self._tick)
 
@@ -387,7 +388,7 @@ class Driver:
 
     def _synced(self, token: int, outcome: Exception | None) -> None:
         if outcome is not None:
-            # After a failed fsync nobody knows what is on the disk: acknowledging anything more would be a lie.
+            # After a failed fsync, nobody knows what is on the disk: any further acknowledgement would be a lie.
             self._fail(outcome)
         else:
             self._act(self._broker.synced, token, now())
@@ -407,7 +408,7 @@ class Driver:
             self._act(self._broker.removed, token, now())
 
     def _compact(self, work: Iterator[int]) -> bool:
-        """Do it to its end, not faster than is allowed; False if the broker's own end came first."""
+        """Do all of the work, no faster than allowed; False if the broker stopped first."""
         began_s = time.monotonic()
         for size in work:
             bytes_per_second = max(self._broker.config.log_cleaner_io_max_bytes_per_second, 1)

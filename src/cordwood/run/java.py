@@ -1,4 +1,4 @@
-"""The Java of this machine: where it is, whether it is new enough, and what to install if not."""
+"""This machine's Java: where it is, whether it is new enough, and what to install if not."""
 
 import os
 import re
@@ -17,7 +17,7 @@ def java_command() -> str | None:
 
 
 def java_version() -> str | None:
-    """What Java says of itself; None if there is none. macOS has a java that only says so."""
+    """What ``java -version`` prints; None if there is no Java. On macOS, ``java`` may be a stub that only says so."""
     java = java_command()
     if java is None:
         return None
@@ -29,7 +29,7 @@ def java_version() -> str | None:
 
 
 def missing_java(version: str | None, *, wanted_by: str = "Spark") -> str | None:
-    """What to do about the Java whose ``java -version`` says this; None is nothing to do.
+    """What to do about a Java whose ``java -version`` prints this; None if nothing is to be done.
 
     >>> missing_java('openjdk version "21.0.2" 2024-01-16')
     >>> missing_java('java version "1.8.0_392"')

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 
 def open_listener(host: str, port: int, *, backlog: int) -> socket.socket:
-    """A bound, listening socket; ``OSError`` says why not."""
+    """A bound, listening socket; ``OSError`` if that is impossible."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -27,17 +27,17 @@ def is_loopback(address: str) -> bool:
 
 
 def plain_address(address: str) -> str:
-    """As whoever speaks IPv4 knows it: a listener for both sees it inside of an address of IPv6."""
+    """An address as IPv4 writes it, if it is one: a listener for both versions sees it mapped into an IPv6 address."""
     return address.removeprefix("::ffff:") if "." in address else address
 
 
 def _spare_pacing(sock: socket.socket) -> None:
-    """Whoever connects to a loopback address is on this machine: there is no network to be careful with.
+    """Clients of a loopback address are on this machine, so there is no network to be careful with.
 
-    Where the system's congestion control is BBR, it spreads what is sent over time, and the timers for that take a
-    quarter of what a consumer could read. It begins with it when a connection is made, and does not end when another
-    one is chosen later; so the listener chooses, for all that it will accept. Reno is what every Linux has and lets
-    everybody use; where there is no choice, nothing is lost.
+    Where the system's congestion control is BBR, it spreads what is sent over time, and the timers for that cost a
+    quarter of what a consumer could read. This pacing starts when a connection is made, and does not stop when another
+    algorithm is chosen later, so it is chosen on the listener, for all connections that it will accept. Every Linux has
+    Reno and lets everybody use it; where there is no choice, nothing is lost.
     """
     if hasattr(socket, "TCP_CONGESTION"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The levels of the loggers of this process that are the broker's: the one it was given, those below it, the root."""
+"""The levels of the broker's loggers in this process: the one it was given, those below it, and the root."""
 
 import logging
 from bisect import bisect_left
@@ -8,7 +8,7 @@ from typing import Final
 from cordwood.config.loggers import LEVELS, ROOT
 
 NUMBERS: Final = (5, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
-"""Python's for ``LEVELS``. It has none for TRACE, only room below DEBUG."""
+"""Python's numbers for ``LEVELS``. Python has none for TRACE, only room below DEBUG."""
 
 
 class ProcessLogLevels:
@@ -33,5 +33,5 @@ class ProcessLogLevels:
 
 
 def _level(logger: logging.Logger) -> str:
-    """The level it has, or the next one that says less: between two levels there may be others."""
+    """The logger's level. Python allows numbers between two levels; they count as the next higher one."""
     return LEVELS[min(bisect_left(NUMBERS, logger.getEffectiveLevel()), len(LEVELS) - 1)]

@@ -1,4 +1,4 @@
-"""Which event loop the broker runs on: uvloop where there is one."""
+"""The event loop that the broker runs on: uvloop where it exists."""
 
 import asyncio
 
@@ -6,6 +6,6 @@ import asyncio
 def new_event_loop() -> asyncio.AbstractEventLoop:
     try:
         import uvloop
-    except ImportError:  # there is none for this platform
+    except ImportError:  # not available for this platform
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()

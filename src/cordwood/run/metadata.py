@@ -24,7 +24,7 @@ EVERY_INTERFACE = ("", "0.0.0.0", "::")
 
 
 class Metadata(NamedTuple):
-    """A store, what is in it, and what this broker is in it."""
+    """A store, its content, and this broker's place in it."""
 
     store: MetadataStore
     image: MetadataImage
@@ -32,7 +32,7 @@ class Metadata(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The broker that wants to know: its settings, its directory, the ports that it listens on by listener."""
+    """The broker that needs its metadata: its settings, its directory, and the port of each listener."""
 
     config: BrokerConfig
     directory: str
@@ -44,7 +44,7 @@ def open_standalone(place: Place, entropy: random.Random) -> Metadata:
     """The metadata of a broker on its own.
 
     Raises:
-        ConfigError: it and the directory do not belong together.
+        ConfigError: the metadata and the directory do not belong together.
     """
     identity, image = _identity(place.disk), MetadataImage()
     store = SqliteStore(os.path.join(place.directory, METADATA))
@@ -64,7 +64,7 @@ def open_standalone(place: Place, entropy: random.Random) -> Metadata:
 
 
 def open_shared(place: Place, store: MetadataStore, entropy: random.Random) -> Metadata:
-    """The metadata of a cluster, from the store that its brokers share."""
+    """The metadata of a cluster, from the store shared by its brokers."""
     identity, image = _identity(place.disk), MetadataImage()
     image.apply(store.load())
     if not image.cluster_id:
@@ -90,7 +90,7 @@ def _new_cluster(entropy: random.Random) -> Create:
 
 
 def _applicant(place: Place, image: MetadataImage, identity: Identity | None, entropy: random.Random) -> Applicant:
-    """This broker, once it is sure that the directory is its own."""
+    """This broker, after checking that the directory belongs to it."""
     config = place.config
     if identity is None:
         identity = Identity(image.cluster_id, config.node_id, new_uuid(entropy))
@@ -107,7 +107,7 @@ def _applicant(place: Place, image: MetadataImage, identity: Identity | None, en
 
 
 def _endpoints(place: Place) -> dict[str, tuple[str, str, int]]:
-    """Where the others find this broker: what it advertises, else where it listens."""
+    """Where others reach this broker: the addresses that it advertises, or else those where it listens."""
     advertised = place.config.advertised_endpoints()
     if advertised:
         return {e.name: (e.protocol, e.host, e.port) for e in advertised}

@@ -1,4 +1,4 @@
-"""A whole broker from its settings: data directory, metadata, logs, sockets; started, run and stopped."""
+"""A whole broker, made from its settings (data directory, metadata, logs, sockets): started, run and stopped."""
 
 import asyncio
 import logging
@@ -37,14 +37,14 @@ class Node:
         self._lock: DirectoryLock | None = None
         self._events: StoreEvents | None = None
         self.ended = asyncio.Event()
-        """Set it, and ``run`` returns."""
+        """When this is set, ``run`` returns."""
         self.address = ""
         """host:port of the first listener, once it listens."""
         self.addresses: dict[str, str] = {}
-        """The same of all listeners, by their names."""
+        """The same for every listener, by its name."""
 
     async def start(self) -> None:
-        """Open everything and listen. Raises ``ConfigError`` with what to do, if it cannot be done."""
+        """Open everything and listen. If that is impossible, raises ``ConfigError``, which says what to do."""
         directory = self._config.data_directory()
         try:
             os.makedirs(directory, exist_ok=True)
@@ -98,12 +98,12 @@ class Node:
                 listener.close()
             raise
         if self._events is not None:
-            # Before this broker writes anything: what came of that must be told in its order with what others write.
+            # Begin before this broker writes anything: its own changes must be reported in order with those of others.
             self._events.begin(self._driver)
         self._driver.start(listeners)
 
     def _metadata(self, place: Place, entropy: random.Random) -> Metadata:
-        """Open the store that this broker has to itself, or the one that it shares."""
+        """Open this broker's own store, or the one that it shares with others."""
         if place.config.zookeeper_connect is None:
             return open_standalone(place, entropy)
         self._events = StoreEvents(place.config, self._logger)
@@ -130,7 +130,7 @@ class Node:
         return listeners
 
     async def run(self) -> None:
-        """Run until ``ended`` is set, by whoever wants the end of it; or raise what stopped the broker."""
+        """Run until somebody sets ``ended``; raise whatever stopped the broker, if it failed."""
         assert self._driver is not None
         await self.ended.wait()
         if self._driver.failure is not None:

@@ -1,4 +1,4 @@
-"""A link to another broker: it is dialled, and from then on a socket like a client's, seen from the other end."""
+"""A link to another broker: dialled by this one, and from then on a socket like a client's, seen from the other end."""
 
 import asyncio
 import errno
@@ -21,7 +21,7 @@ OnLost = Callable[[LinkId, LinkLoss, str], None]
 
 
 class PeerLink:
-    """One link from its first step to its end. Once it is ``close``d nothing more is heard of it."""
+    """One link, from dialling to its end. Once ``close`` was called, it reports no more events."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class PeerLink:
         self._on_up(self._link)
 
     async def _connect(self) -> socket.socket:
-        """A connected socket, by the first address of the host that takes one."""
+        """A socket connected to the first of the host's addresses that accepts."""
         found = await self._loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
         failure = OSError(errno.EADDRNOTAVAIL, "no address")
         for family, kind, protocol, _, address in found:

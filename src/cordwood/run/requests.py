@@ -1,7 +1,7 @@
 """What happens for every request, and nothing else: from a client's socket to the broker, and back.
 
-It stands apart from the driver's other work because it is compiled where speed is wanted (``setup.py``), and has no
-functions inside of functions.
+It is separate from the driver's other work because it is compiled where speed matters (``setup.py``), and must not
+contain inner functions.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from cordwood.run.lease import Lease
 
 
 class Requests:
-    """The sockets of all clients, and the broker that they ask."""
+    """The sockets of all clients, and the broker that serves them."""
 
     __slots__ = (
         "_broker",
@@ -45,11 +45,11 @@ class Requests:
         self._fail = fail
         self.clients: dict[ConnectionId, ClientSocket] = {}
         self.timer_ms = NEVER
-        """When the broker will be told the time."""
+        """When the broker will next be told the time."""
         self.is_over = False
-        """A bug was met: the broker hears of nothing any more."""
+        """Has a bug been met? Then the broker gets no more events."""
         self.lease: Lease | None = None
-        """None for a broker that has its metadata to itself."""
+        """None for a broker that does not share its metadata."""
 
     def received(self, client: ClientSocket, frame: memoryview, moment: Instant) -> None:
         if self.is_over:
@@ -63,14 +63,14 @@ class Requests:
         self.execute(effects)
 
     def look_at_lease(self, moment: Instant) -> None:
-        """Before the broker does anything that others might take for a leader's word."""
+        """Call this before the broker does anything that only a leader may do."""
         lease = self.lease
         if lease is not None and moment.mono_ms >= lease.due_ms:
             lease.look(moment.mono_ms)
 
     def execute(self, effects: list[Effect]) -> None:
         for effect in effects:
-            if type(effect) is Send:  # first, and not by match: this is nearly every effect
+            if type(effect) is Send:  # tested first, and not by match: nearly all effects are of this type
                 client = self.clients.get(effect.connection)
                 if client is not None:
                     client.send(effect.chunks)

@@ -1,7 +1,7 @@
-"""Room on the disk for what will be appended to a file, taken many blocks at a time. Linux can do that.
+"""Room on the disk for what will be appended to a file, reserved many blocks at a time. Linux can do that.
 
-Of what a large append costs, a good part goes to finding a place for each block of 4 KB as it is written. Where they
-have theirs beforehand an append to ext4 takes a fifth less (docs/decisions/012). The file stays as long as it is.
+A good part of the cost of a large append is allocating each block of 4 KB as it is written. If the blocks have been
+allocated beforehand, an append to ext4 takes a fifth less time (docs/decisions/012). The file's length does not change.
 """
 
 import os
@@ -12,13 +12,13 @@ from typing import Final
 
 _KEEP_SIZE: Final = 1
 _PART_MAX: Final = 64
-"""Of what is free, nobody takes more than such a part: the last of it is for what is really written."""
+"""No reservation takes more than this fraction of the free space: the last of it is for what is really written."""
 
 
 def take_room(descriptor: int, start: int, length: int) -> bool:
-    """Have blocks for the bytes from *start* on. Not every file system can, or has enough; never raises.
+    """Reserve blocks for the bytes from *start* on. Not every file system can, or has enough; this never raises.
 
-    Some may have been taken even if it is False.
+    Some blocks may have been reserved even if it returns False.
     """
     fallocate = _fallocate()
     if fallocate is None:
@@ -33,17 +33,17 @@ def take_room(descriptor: int, start: int, length: int) -> bool:
 
 @cache
 def _fallocate() -> Callable[[int, int, int, int], int] | None:
-    """The system's function. Python's own, ``os.posix_fallocate``, makes the file longer, and writes if it must."""
+    """The system's function. Python's own, ``os.posix_fallocate``, makes the file longer, and may write zeros."""
     if sys.platform != "linux":
         return None
     try:
-        import ctypes  # not as the broker starts: few ever need it
+        import ctypes  # not when the broker starts: few brokers ever need it
 
         system = ctypes.CDLL(None)
-    except (ImportError, OSError):  # a Python without it; no descriptor is left
+    except (ImportError, OSError):  # this Python has no ctypes; or no descriptor is left
         return None
     found = getattr(system, "fallocate64", None)
-    if found is None and sys.maxsize > 1 << 32:  # there the other one takes 64 bits too
+    if found is None and sys.maxsize > 1 << 32:  # here the plain function takes 64 bits too
         found = getattr(system, "fallocate", None)
     if found is not None:
         found.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]

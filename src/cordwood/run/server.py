@@ -13,10 +13,10 @@ from cordwood.run.node import Node
 
 
 def serve(settings: Mapping[str, str], logger: logging.Logger, *, ready: Callable[[Node], None]) -> None:
-    """Run a broker with these settings; *ready* is called once it takes connections. Returns after SIGTERM or SIGINT.
+    """Run a broker with these settings; *ready* is called once it accepts connections. Returns after SIGTERM or SIGINT.
 
     Raises:
-        ConfigError: it cannot start as it is set up; the text says what to do.
+        ConfigError: it cannot start with this configuration; the text says what to do.
     """
     if not __debug__:
         raise ConfigError("the broker does not run under python -O: its assertions guard your data")
@@ -49,14 +49,14 @@ def _raise_file_limit() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except (ValueError, OSError):  # macOS has a lower limit than it says
+    except (ValueError, OSError):  # macOS has a lower limit than it reports
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 10_240), hard))
 
 
 def _calm_garbage_collector() -> None:
-    """What is there after the start stays; what requests leave behind is freed by counting references.
+    """Make collections rare: what exists after the start stays, and reference counts free what requests leave behind.
 
-    A full collection would stop every client for as long as it takes to look at all of it.
+    A full collection would make every client wait while it looks at all objects.
     """
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""The metadata store of a broker that stands alone: one SQLite table of paths, shaped like ZooKeeper's tree."""
+"""The metadata store of a standalone broker: one SQLite table of paths, shaped like ZooKeeper's tree."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from cordwood.errors import StorageError, StoreConflict
 from cordwood.ports import Check, Create, Delete, MetadataChange, Node, Set, StoreOp
 
 FORMAT = 1
-"""The version of the table's form, in the file's ``user_version``; 0 is a new file."""
+"""The version of the table's schema, in the file's ``user_version``; 0 means a new file."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS nodes (
@@ -78,7 +78,7 @@ class SqliteStore:
                 return [Node(path, data, version)]
             case Delete(path, expected):
                 self._expect(path, expected)
-                # '0' is the character after '/': this range is the node's children and nothing else.
+                # '0' is the character after '/': this range is everything below the node, and nothing else.
                 self._database.execute(
                     "DELETE FROM nodes WHERE path = ? OR (path > ? AND path < ?)", (path, path + "/", path + "0")
                 )
@@ -102,7 +102,7 @@ class SqliteStore:
         return version
 
     def purge(self) -> None:
-        """Nothing: nobody else is told of changes."""
+        """Nothing to do: no changes are kept for others."""
 
     def close(self) -> None:
         self._database.close()

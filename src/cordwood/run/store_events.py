@@ -1,4 +1,4 @@
-"""From the threads of a store that others share to the loop of the broker: what happens there becomes an event here."""
+"""From the threads of a shared store to the broker's loop: what happens there becomes an event here."""
 
 import asyncio
 import logging
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class StoreEvents:
-    """A shared store, and who is told, in order, what happens there. Nothing is told before ``begin``."""
+    """A shared store, and the driver that is told, in order, what happens there. Nothing is told before ``begin``."""
 
     def __init__(self, config: BrokerConfig, logger: logging.Logger) -> None:
         """Connect to the cluster's ZooKeeper.
 
         Raises:
-            ConfigError: there is none, or it does not let us in.
+            ConfigError: there is no ZooKeeper, or it does not let us in.
         """
         self._loop = asyncio.get_running_loop()
         self._driver: Driver | None = None
@@ -56,7 +56,7 @@ class StoreEvents:
         driver.session_changed(state)
 
     def _lease_ended(self) -> None:
-        """The driver has found it out before the store's thread did, which must not think otherwise afterwards."""
+        """The driver has noticed the session's end before the store's thread; that must not decide otherwise later."""
         assert self._driver is not None
         self._driver.session_changed(SessionState.LOST)
         self.store.give_up_session()
@@ -65,12 +65,12 @@ class StoreEvents:
         self._loop.call_soon_threadsafe(self._now, event)
 
     def _now(self, event: "Callable[[Driver], None]") -> None:
-        if self._driver is not None:  # else the start has failed
+        if self._driver is not None:  # otherwise the start has failed
             event(self._driver)
 
 
 def _connect(config: BrokerConfig, events: StoreEvents, logger: logging.Logger) -> "ZooKeeperStore":
-    from cordwood.run.zookeeper_store import ZooKeeperStore  # a broker on its own starts sooner without kazoo
+    from cordwood.run.zookeeper_store import ZooKeeperStore  # a standalone broker starts faster without kazoo
 
     assert config.zookeeper_connect is not None
     timeout_ms = config.zookeeper_connection_timeout_ms

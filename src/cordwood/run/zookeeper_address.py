@@ -1,4 +1,4 @@
-"""Where a cluster's ZooKeeper is, as a person writes it: ``host:port,host:port/path``."""
+"""The address of a cluster's ZooKeeper, as users write it: ``host:port,host:port/path``."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from cordwood.errors import ConfigError
 
 
 class Address(NamedTuple):
-    """Where ZooKeeper is, and below which of its nodes a cluster is."""
+    """Where ZooKeeper is, and the node below which the cluster's nodes are."""
 
     hosts: str
     chroot: str

@@ -1,14 +1,14 @@
-"""A ZooKeeper session, typed: what the store asks, and what it is told. Only this module and the next know kazoo.
+"""A ZooKeeper session with a typed interface. Only this module and ``zookeeper_kazoo`` use kazoo.
 
-kazoo does the protocol, the heartbeats and the reconnecting; ``zookeeper_kazoo`` adds what it lacks. The *lease*: a
-session lives on the server for its timeout after the server last heard of us, which was not before we sent the last
-request that it has answered. So from the moment of that sending on the session is certain for the timeout, by our
-monotonic clock, and not longer: also when this process was stopped for a while and finds old answers in its socket.
-kazoo itself learns of a session's end only when it reaches a server again.
+kazoo does the protocol, the heartbeats and the reconnecting; ``zookeeper_kazoo`` adds what it lacks. One such thing is
+the *lease*. A session lives on the server for its timeout after the server last heard from us, which was not before we
+sent the last request that it has answered. So the session is certain for the timeout, by our monotonic clock, counted
+from the moment when that request was sent, and no longer; this holds even if the process was stopped for a while and
+finds old answers in its socket. kazoo itself learns of a session's end only when it reaches a server again.
 
-Methods that ask the server are called from one thread. They raise ``StorageError`` if ZooKeeper refuses; of its kinds
-``StoreAway`` if it was not even asked, or not in this session, ``PerhapsDone`` if there is no answer: whether a change
-was made is not known.
+Methods that ask the server are called from one thread. They raise ``StorageError`` if ZooKeeper refuses;
+``StoreAway``, a kind of that, if ZooKeeper was not even asked, or not in this session; and ``PerhapsDone`` if there is
+no answer, so that it is unknown whether a change was made.
 """
 
 import logging
@@ -45,7 +45,7 @@ from cordwood.errors import PerhapsDone, StorageError, StoreAway
 from .zookeeper_kazoo import Connection, Handler, MultiRead
 
 READS_MAX: Final = 1_000
-"""In one request. An answer then has some 200 kB."""
+"""The most reads in one request; the answer then takes some 200 kB."""
 GOODBYE_S: Final = 2.0
 RETRY_S_MIN: Final = 0.05
 RETRY_S_MAX: Final = 0.5
@@ -56,39 +56,39 @@ _ANY: Final = -1
 
 
 class Credentials(NamedTuple):
-    """Who we are, for ZooKeeper's scheme *digest*."""
+    """User and password for ZooKeeper's scheme *digest*."""
 
     user: str
     password: str
 
 
 class ConnectionEvent(Enum):
-    """What becomes of a connection."""
+    """What happens to a connection."""
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"
     ENDED = "ended"
-    """The session is over, or the client is: it is of no use any more."""
+    """The session or the client has ended: the client is of no use any more."""
 
 
 class StoredNode(NamedTuple):
-    """What ZooKeeper holds under a path. *data* is None for a node that is only there because others are below it."""
+    """What ZooKeeper holds under a path. *data* is None for a node that exists only as the parent of others."""
 
     data: bytes | None
     version: int
     children: int
     created: int
-    """The number of the change that made it, in the order of all changes."""
+    """The number of the change that created it; ZooKeeper numbers all changes in order."""
 
 
 class Parent(NamedTuple):
-    """An operation: a node that holds nothing, for others to be below it."""
+    """An operation: create an empty node, as a parent for others."""
 
     path: str
 
 
 class OperationRefused(Exception):
-    """A ``multi`` did not happen because of one of its operations: *index* says which."""
+    """A ``multi`` was not done because of one of its operations: *index* says which."""
 
     def __init__(
         self, index: int, reason: str, *, exists: bool = False, missing: bool = False, has_children: bool = False
@@ -117,8 +117,8 @@ class ZooKeeperClient:
         """
         Args:
             chroot: the node below which all paths are, without a slash at its end.
-            sensitive: is a path for those with our credentials alone, or may everybody read it?
-            on_event: called from kazoo's thread; it must not wait.
+            sensitive: may a path be read only with our credentials, rather than by everybody?
+            on_event: called from kazoo's thread; must not block.
         """
         self._chroot = chroot
         self._abandoned = threading.Event()
@@ -126,7 +126,7 @@ class ZooKeeperClient:
         self._on_event = on_event
         self._acl_open, self._acl_secret = _acls(credentials)
         quiet = logger.getChild("kazoo")
-        quiet.setLevel(logging.CRITICAL)  # what is worth a line, the store says itself
+        quiet.setLevel(logging.CRITICAL)  # the store itself logs what is worth a line
         handler = Handler()
         retry = KazooRetry(max_tries=-1, delay=RETRY_S_MIN, max_delay=RETRY_S_MAX, sleep_func=handler.sleep_func)
         self._kazoo = KazooClient(
@@ -145,11 +145,11 @@ class ZooKeeperClient:
     # ------------------------------------------------------------------ the session
 
     def start(self) -> None:
-        """Begin to connect; ``on_event`` tells the rest."""
+        """Begin to connect; ``on_event`` reports what happens."""
         self._kazoo.start_async()
 
     def stop(self) -> None:
-        """End the session: at once if we are connected, and soon even if the server does not say good-bye."""
+        """End the session: at once if we are connected, and soon even if the server does not answer."""
         self.abandon()
         stopping = threading.Thread(target=self._stop, name="cordwood-zookeeper-stop", daemon=True)
         stopping.start()
@@ -162,11 +162,11 @@ class ZooKeeperClient:
         try:
             self._kazoo.stop()
             self._kazoo.close()
-        except Exception as error:  # kazoo raises plain Exceptions here; there is nothing left to save
+        except Exception as error:  # kazoo raises plain Exceptions here, and nothing can be done about them
             self._kazoo.logger.debug("while closing: %s", error)
 
     def abandon(self) -> None:
-        """Whoever waits for an answer shall not. Any thread may call it."""
+        """Let nobody wait for an answer any longer. Any thread may call this."""
         self._abandoned.set()
 
     @property
@@ -175,17 +175,17 @@ class ZooKeeperClient:
 
     @property
     def lease_end_s(self) -> float:
-        """Until when, on the monotonic clock, the session is certain to live."""
+        """The time on the monotonic clock until which the session certainly lives."""
         return self._connection.lease_end_s
 
     @property
     def session_timeout_ms(self) -> int:
-        """What the server has granted."""
+        """The timeout that the server has granted."""
         return round(self._connection.granted_s * 1000)
 
     @property
     def position(self) -> int:
-        """All changes up to this number were in the server's state when it gave the last answer."""
+        """The number of the last change that was in the server's state when it gave its last answer."""
         return int(self._kazoo.last_zxid)
 
     def _listen(self, state: str) -> None:
@@ -202,17 +202,17 @@ class ZooKeeperClient:
     # ------------------------------------------------------------------ questions
 
     def read(self, paths: Sequence[str]) -> list[StoredNode | None]:
-        """The nodes under these paths, None for one that is not there. They are not read at the same moment."""
+        """The nodes under these paths, None for one that does not exist. They are not read at the same moment."""
         found: list[Any] = self._read_many([GetData(self._full(path), None) for path in paths])
         return [None if answer is None else _stored(answer) for answer in found]
 
     def children(self, paths: Sequence[str]) -> list[list[str] | None]:
-        """The names of the nodes right below each of these paths, None for one that is not there."""
+        """The names of the children of each of these paths, None for a path that does not exist."""
         names: list[list[str] | None] = self._read_many([GetChildren(self._full(path), None) for path in paths])
         return names
 
     def watch_children(self, path: str, changed: Callable[[], None]) -> list[str] | None:
-        """The names of the nodes below; *changed* is called, once, when they are not these any more."""
+        """The names of a path's children; *changed* is called, once, when these have changed."""
         try:
             names: list[str | None] = self._ask(
                 self._kazoo.get_children_async, self._full(path), watch=_Watcher(changed)
@@ -222,7 +222,7 @@ class ZooKeeperClient:
         return [name for name in names if name is not None]
 
     def watch_existence(self, path: str, changed: Callable[[], None]) -> bool:
-        """Is it there? *changed* is called, once, when it comes, goes, or has new data."""
+        """Does the node exist? *changed* is called, once, when it is created or deleted, or gets new data."""
         return self._ask(self._kazoo.exists_async, self._full(path), watch=_Watcher(changed)) is not None
 
     def _read_many(self, requests: Sequence[Any]) -> list[Any]:
@@ -237,7 +237,7 @@ class ZooKeeperClient:
     # ------------------------------------------------------------------ changes
 
     def ensure(self, path: str) -> None:
-        """Make a node that holds nothing, and its parents, unless they are there. No path at all is the chroot."""
+        """Create an empty node and its parents, unless they exist. The empty path is the chroot."""
         names = (self._chroot + path).split("/")
         for end in range(2, len(names) + 1):
             part = "/".join(names[:end])
@@ -246,9 +246,10 @@ class ZooKeeperClient:
                     self._ask(self._kazoo.create_async, part, None, acl=self._acl(part[len(self._chroot) :]))
 
     def write_through(self, path: str) -> bool:
-        """Write nothing into a node; False if it is not there. What is read afterwards is not older than this moment.
+        """Write nothing into a node; False if it does not exist. Anything read afterwards is at least as new as this.
 
-        Without it the first answers of a session may be: a server that lags behind the others says what it knows.
+        Otherwise the first answers in a session may be old, because a server that lags behind the others answers with
+        what it knows.
         """
         try:
             self._ask(self._kazoo.set_async, self._full(path), b"")
@@ -257,10 +258,10 @@ class ZooKeeperClient:
         return True
 
     def multi(self, operations: Sequence["ports.StoreOp | Parent"], *, record: tuple[str, bytes] | None = None) -> str:
-        """Do all the operations or none, and leave a record: a node whose name is *record*'s with a number behind it.
+        """Do all the operations or none, and leave a record: a node with *record*'s name, followed by a number.
 
         Returns:
-            The name of the record, without its parents'.
+            The name of the record, without its path.
 
         Raises:
             OperationRefused: nothing was done.
@@ -287,7 +288,7 @@ class ZooKeeperClient:
                 has_children=isinstance(error, NotEmptyError),
             )
         failure = _failure(error, path)
-        if isinstance(failure, PerhapsDone):  # no: it was answered, and so nothing was done
+        if isinstance(failure, PerhapsDone):  # not so here: it was answered, so nothing was done
             kind = StoreAway if isinstance(error, SessionMovedError | SessionExpiredError) else StorageError
             raise kind(f"ZooKeeper refuses a change of {path}: {type(error).__name__}") from error
         raise failure
@@ -330,7 +331,7 @@ class ZooKeeperClient:
             raise StoreAway("there is no connection to ZooKeeper")
 
     def _wait(self, result: Any, path: str = "") -> Any:  # noqa: ANN401
-        """The answer; or an error, at the latest when the session may have ended, or could have by now."""
+        """Wait for the answer; raises an error at the latest when the session may have ended."""
         patience_s = time.monotonic() + self._connection.granted_s
         while not result.ready():
             left_s = min(patience_s, self.lease_end_s) - time.monotonic()
@@ -372,7 +373,7 @@ _REFUSALS: Final = {
 
 
 def _acls(credentials: Credentials | None) -> tuple[list[ACL], list[ACL]]:
-    """For what everybody may read, and for what is nobody else's business."""
+    """The access lists for nodes that everybody may read, and for those that nobody else may."""
     if credentials is None:
         return list(OPEN_ACL_UNSAFE), list(OPEN_ACL_UNSAFE)
     ours = make_digest_acl(credentials.user, credentials.password, all=True)
@@ -385,7 +386,7 @@ def _stored(answer: tuple[bytes | None, Any]) -> StoredNode:
 
 
 class _Watcher:
-    """kazoo calls it with the event, and also, for nothing, when the connection is gone."""
+    """A watch. kazoo calls it with the event, but also, needlessly, when the connection is lost."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
@@ -394,7 +395,7 @@ class _Watcher:
         self._changed()
 
     def __eq__(self, other: object) -> bool:
-        """A watch that is set twice is told once."""
+        """Makes a watch that is set twice be called once."""
         return isinstance(other, _Watcher) and self._changed == other._changed
 
     def __hash__(self) -> int:

@@ -1,7 +1,7 @@
-"""Changes whose answer was lost, and what became of them.
+"""Changes whose answer was lost, and how to find out whether they were made.
 
-The record that a change leaves in the feed carries a mark of its maker's. When the connection is back, the feed says
-whether the change was done; until then, or for so long as anybody has patience, nothing is said of it.
+The record that a change leaves in the feed carries a mark chosen by its maker. When the connection is back, the feed
+shows whether the change was made; until then, or until patience runs out, its outcome is not reported.
 """
 
 import time
@@ -16,10 +16,10 @@ from .zookeeper_client import ZooKeeperClient
 from .zookeeper_feed import change_path, mark_of, news
 
 DOUBT_S_MAX: Final = 5.0
-"""So long nothing is said of a change whose answer was lost. No client's patience lasts longer."""
+"""How long the outcome of a change whose answer was lost is held back. No client waits longer than that."""
 
 Decisions = dict["InDoubt", StorageError | None]
-"""What to say of each; None is that it was done."""
+"""What to report for each; None if it was done."""
 
 
 class InDoubt(PerhapsDone):
@@ -28,10 +28,10 @@ class InDoubt(PerhapsDone):
     def __init__(self, error: StorageError, mark: str, *, after: int, client: ZooKeeperClient, torn: bool) -> None:
         """
         Args:
-            mark: what its record in the feed carries.
-            after: the last change before it that was seen.
-            client: whose session it was sent in.
-            torn: was something deleted for it beforehand?
+            mark: the mark in its record in the feed.
+            after: the number of the last change seen before it.
+            client: the client in whose session it was sent.
+            torn: was something deleted for it in advance?
         """
         super().__init__(f"{error}; whether the metadata was changed is not known yet")
         self.mark = mark
@@ -42,7 +42,7 @@ class InDoubt(PerhapsDone):
 
 
 class Doubts:
-    """All changes in doubt, with those who wait for the outcome."""
+    """All changes in doubt, and the callers waiting for their outcome."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[InDoubt, Future[Any]]] = []
@@ -52,17 +52,17 @@ class Doubts:
 
     @property
     def due_s(self) -> float:
-        """When the first of them is given up."""
+        """When to give up on the first of them."""
         return min((doubt.until_s for doubt, _ in self._waiting), default=float("inf"))
 
     def add(self, doubt: InDoubt, answer: "Future[Any]") -> None:
         self._waiting.append((doubt, answer))
 
     def decide(self, client: ZooKeeperClient, numbers: Sequence[int]) -> Decisions:
-        """What to say of them. *numbers*: of all changes in the feed, seen after something was written with *client*.
+        """What to report for each. *numbers* are those of all changes in the feed, read after a write with *client*.
 
-        That must come first: an answer of a server that lags behind would be older than the change. In the same session
-        nothing of what was sent before can happen afterwards.
+        The write must come first: a server that lags behind might answer with a state older than the change. And within
+        a session, nothing sent before the write can happen after it.
         """
         return {doubt: _find(doubt, client, numbers) for doubt, _ in self._waiting}
 
@@ -76,7 +76,7 @@ class Doubts:
         self._waiting = []
 
     def give_up(self, now_s: float) -> None:
-        """ZooKeeper stays away: whoever has waited for so long is told what is known."""
+        """ZooKeeper has not come back: those who have waited long enough are told that the outcome is unknown."""
         for doubt, answer in self._waiting:
             if doubt.until_s <= now_s:
                 answer.set_exception(doubt)

@@ -1,12 +1,12 @@
-"""The feed of changes: how a change is written into ZooKeeper, and what is told of ephemeral nodes.
+"""The feed of changes: how a change is written into ZooKeeper, and what is reported of ephemeral nodes.
 
-Every ``multi`` leaves a numbered node that says exactly what it did, so others follow without reading what changed.
-The numbers come from ZooKeeper and have no gaps; only the oldest nodes are ever removed. Whoever finds that the change
-after the last one it saw is gone has fallen behind and reads everything. Each carries a *mark* of its maker's, who
-knows by it, if the answer was lost, that it was done.
+Every ``multi`` leaves a numbered node that says exactly what it did, so others can follow without reading what has
+changed. The numbers come from ZooKeeper and have no gaps; only the oldest nodes are ever removed. A broker that misses
+the change after the last one it saw has fallen behind, and reads everything. Each change carries a *mark* chosen by its
+maker, which shows, if the answer was lost, that the change was made.
 
-Ephemeral nodes also vanish by themselves, of which no change tells. They are looked at directly, and what a look has
-found must not be undone by a change that is older than the look.
+Ephemeral nodes also vanish by themselves, without a change in the feed. They are looked at directly, and what a look
+has found must not be undone by a change that is older than the look.
 """
 
 import base64
@@ -31,12 +31,12 @@ def change_path(number: int) -> str:
 
 
 def change_numbers(names: Iterable[str]) -> list[int]:
-    """The numbers of the changes among these names, in order. A person may have put other nodes there."""
+    """The numbers of the changes among these names, in order. Other nodes there, perhaps made by hand, are ignored."""
     return sorted(int(found[1]) for name in names if (found := re.fullmatch("change-([0-9]{10})", name)))
 
 
 def news(numbers: Sequence[int], seen: int) -> list[int] | None:
-    """Those after the last one seen; None if some of them must be gone already, or the count has begun anew."""
+    """The numbers after the last one seen; None if some of them must be gone already, or numbering has restarted."""
     later = [number for number in numbers if number > seen]
     if later != list(range(seen + 1, seen + 1 + len(later))):
         return None
@@ -54,7 +54,7 @@ def encode_change(change: MetadataChange, mark: str = "") -> bytes:
 def decode_change(data: bytes | None) -> MetadataChange:
     """
     Raises:
-        CorruptData: it is none; a person may have edited it, or a later version has written it.
+        CorruptData: it is not a change; it may have been edited by hand, or written by a later version.
     """
     try:
         value = json.loads(data or b"")
@@ -67,7 +67,7 @@ def decode_change(data: bytes | None) -> MetadataChange:
 
 
 def mark_of(data: bytes | None) -> str:
-    """Its maker's mark; none if it makes no sense, or was written before there were marks."""
+    """The change's mark; empty if it is malformed, or was written before marks existed."""
     try:
         return _text(json.loads(data or b"").get("mark", ""))
     except (ValueError, AttributeError, RecursionError):
@@ -75,7 +75,7 @@ def mark_of(data: bytes | None) -> str:
 
 
 def _data_fields(data: bytes) -> dict[str, str]:
-    """The data as text if it is one, which a person can read."""
+    """The data, as readable text if it is text."""
     try:
         return {"data": data.decode()}
     except UnicodeDecodeError:
@@ -104,7 +104,7 @@ def _number(value: object) -> int:
 
 
 def fold(changes: Iterable[MetadataChange]) -> MetadataChange:
-    """One change that does what these do one after the other."""
+    """A single change that does what these do in sequence."""
     nodes: dict[str, Node] = {}
     deleted: dict[str, None] = {}
     for change in changes:
@@ -114,25 +114,25 @@ def fold(changes: Iterable[MetadataChange]) -> MetadataChange:
 
 
 def apply_change(nodes: dict[str, Node], change: MetadataChange) -> None:
-    """Bring nodes by their paths to the state after a change."""
+    """Apply a change to *nodes*, by path."""
     for path in change.deleted:
         for gone in [name for name in nodes if name == path or name.startswith(path + "/")]:
             del nodes[gone]
     for node in change.nodes:
-        nodes.pop(node.path, None)  # the order of the result is that of the changes
+        nodes.pop(node.path, None)  # keep the nodes in the order of the changes
         nodes[node.path] = node
 
 
 def is_ephemeral(path: str) -> bool:
-    """May this node vanish without anybody's change?"""
+    """May this node vanish without a change?"""
     return path == CONTROLLER or path.startswith(BROKERS + "/")
 
 
 class Ephemerals:
-    """Which ephemeral nodes others have been told of, and what the last look at them found.
+    """Which ephemeral nodes have been reported, and what the last look at them found.
 
-    Positions are ZooKeeper's numbers of changes. Invariant (``check``): everything that is told of is of the kind that
-    can vanish, and everything found is in the place where it was looked for.
+    Positions are ZooKeeper's numbers of changes. Invariant (``check``): every node noted as reported is of a kind that
+    can vanish, and every node found is in the place where it was looked for.
     """
 
     def __init__(self) -> None:
@@ -140,12 +140,12 @@ class Ephemerals:
         self._found: dict[str, tuple[int, frozenset[str]]] = {}
 
     def reset(self, paths: Iterable[str]) -> None:
-        """Others have read everything anew, and these nodes were there."""
+        """Everything was read again and reported, with these nodes in it."""
         self._told = dict.fromkeys((path for path in paths if is_ephemeral(path)), 0)
         self._found = {}
 
     def pass_on(self, change: MetadataChange, position: int) -> MetadataChange:
-        """What to tell of a change: all of it, but for nodes that a later look found to have vanished since."""
+        """What to report of a change: all of it, except nodes that a later look has found to have vanished since."""
         for path in change.deleted:
             for gone in [told for told in self._told if told == path or told.startswith(path + "/")]:
                 del self._told[gone]
@@ -158,10 +158,10 @@ class Ephemerals:
         return MetadataChange([node for node in change.nodes if node.path not in stale], change.deleted)
 
     def look(self, place: str, present: Iterable[str], position: int) -> tuple[list[str], list[str]]:
-        """A look found these nodes in a place, and no others: what must be told of then.
+        """A look has found exactly these nodes in a place: what must be reported?
 
         Returns:
-            Nodes that others think are there, and are not; nodes that nobody has told of yet.
+            Nodes that were reported but are gone; nodes that are there but have not been reported.
         """
         found = frozenset(present)
         self._found[place] = position, found
@@ -185,7 +185,7 @@ class Ephemerals:
 
 
 def _place(path: str) -> str:
-    """Where a look finds this node, if it can vanish."""
+    """The place to look for this node, if it can vanish."""
     if path == CONTROLLER:
         return CONTROLLER
     return BROKERS if path.startswith(BROKERS + "/") else ""

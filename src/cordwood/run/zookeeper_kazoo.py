@@ -1,8 +1,8 @@
-"""What kazoo lacks: many reads in one request, a lease, and patience that ends.
+"""What kazoo lacks: many reads in one request, a lease, and limited patience.
 
-As it comes, kazoo loses its only thread to a header that is too short, to an answer that nobody asked for, or to a
-length below zero, and with it the session; it spends a whole session on connecting to a server that does not answer.
-These classes take the place of its own, so they reach into its inner parts: its minor version is pinned.
+Unmodified, kazoo loses its only thread, and with it the session, to a header that is too short, to an answer without a
+request, or to a negative length; and it spends a whole session timeout on connecting to a server that does not answer.
+These classes replace its own and depend on its internals, so its minor version is pinned.
 """
 
 import logging
@@ -22,13 +22,13 @@ from kazoo.protocol.serialization import Connect, GetChildren, GetData, MultiHea
 from kazoo.retry import KazooRetry
 
 FRAME_BYTES_MAX: Final = 64 << 20
-"""More than any answer to what is asked here; a server that claims more is none."""
+"""Larger than any answer to our requests; a server that claims more is not a ZooKeeper."""
 SESSION_MS_MAX: Final = 3_600_000
 _MULTI_READ: Final = 22
 
 
 class MultiRead:
-    """ZooKeeper's request for many nodes at once; each has an answer or an error of its own."""
+    """ZooKeeper's request for many reads at once; each gets a result or an error of its own."""
 
     type: Final = _MULTI_READ
 
@@ -80,7 +80,7 @@ _ANSWERS: Final[dict[int, Callable[[bytes, int], tuple[Any, int]]]] = {
 
 
 class Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """Connects in time for another try: kazoo would wait a whole session for a server that is not there."""
+    """Gives up connecting in time to try another server; kazoo would wait a whole session for one that is down."""
 
     connect_timeout_s = 1.0
 
@@ -89,7 +89,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]
 
 
 class Connection(ConnectionHandler):  # type: ignore[misc]
-    """Keeps the lease, and takes nonsense for a lost connection. Everything here runs in kazoo's thread."""
+    """Keeps the lease, and treats nonsense as a lost connection. Everything here runs in kazoo's thread."""
 
     def __init__(
         self, client: KazooClient, retry_sleeper: KazooRetry, logger: logging.Logger, on_end: Callable[[], None]
@@ -99,8 +99,8 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
         self._requests_sent_s: deque[float] = deque()
         self._pings_sent_s: deque[float] = deque()
         self.granted_s: float = client._session_timeout / 1000
-        self.lease_end_s = float("inf")  # there is no session yet that could end
-        # A third of the session is left when a silent server is given up; all others must have had their try by then.
+        self.lease_end_s = float("inf")  # no session exists yet that could end
+        # When a silent server is given up, a third of the session is left; by then all others must have been tried.
         hosts = len(client.hosts)
         self.connect_timeout_s = min(max(1.0, self.granted_s / (3 * hosts)), self.granted_s / hosts)
 
@@ -113,7 +113,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
             self._on_end()
 
     def hang_up(self) -> None:
-        """Any thread may call it."""
+        """Drop the connection. Any thread may call this."""
         sock = self._socket
         if sock is not None:
             with suppress(OSError):
@@ -160,5 +160,5 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
             return super()._read_socket(read_timeout)
         except (KazooException, KazooTimeoutError, OSError):
             raise
-        except Exception as error:  # whatever kazoo's decoding stumbles over
+        except Exception as error:  # whatever kazoo's decoding fails with
             raise ConnectionDropped(f"the server sent nonsense: {error!r}") from error

@@ -1,9 +1,9 @@
-"""From a ``multi`` of the port to one of ZooKeeper, which wants everything spelled out.
+"""From a ``multi`` of the port to one of ZooKeeper, which needs everything spelled out.
 
-ZooKeeper makes no parents, deletes no node with others below it, and the feed must say which version a node will have.
-So parents are made, nodes below are named one by one, and versions that the caller left open are read. What was read
-may be old when the ``multi`` arrives: then ZooKeeper refuses, ``Resolved.guessed_wrong`` says that it was our guess and
-not the caller's, and the store plans again.
+ZooKeeper does not create parents or delete nodes with children, and the feed must say which version each node will
+have. So parents are created explicitly, nodes below a deleted one are listed one by one, and versions that the caller
+left open are read. What was read may be out of date when the ``multi`` arrives. ZooKeeper then refuses it,
+``Resolved.guessed_wrong`` says that the wrong assumption was ours and not the caller's, and the store plans again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,18 +18,18 @@ from .zookeeper_feed import apply_change
 from .zookeeper_tree import Reads, all_below, parents
 
 PACKET_BYTES_MAX: Final = 1_000_000
-"""ZooKeeper closes the connection on a request of more than 1,048,575 bytes (its ``jute.maxbuffer``)."""
+"""ZooKeeper closes the connection when a request has more than 1,048,575 bytes (its ``jute.maxbuffer``)."""
 _ACCESS_LIST_BYTES: Final = 160  # an upper bound, with a long user name
-_HEAD_BYTES: Final = 9 + 4 + 4 + 4 + 4  # of an operation; lengths of path and data; version or flags
+_HEAD_BYTES: Final = 9 + 4 + 4 + 4 + 4  # an operation's header; lengths of path and data; version or flags
 
 
 @dataclass(slots=True)
 class Resolved:
-    """A ``multi`` with everything spelled out, and what it will have changed."""
+    """A ``multi`` with everything spelled out, and the change that it will make."""
 
     operations: list[StoreOp | Parent] = field(default_factory=list)
     assumed: list[bool] = field(default_factory=list)
-    """For each operation: does it rest on something that was read, so that a refusal is no conflict yet?"""
+    """For each operation: does it rest on something we have read, so that its refusal does not yet mean a conflict?"""
     careful: bool = False
     nodes: dict[str, Node] = field(default_factory=dict)
     deleted: dict[str, None] = field(default_factory=dict)
@@ -43,12 +43,12 @@ class Resolved:
         return MetadataChange(list(self.nodes.values()), list(self.deleted))
 
     def guessed_wrong(self, refusal: OperationRefused) -> bool:
-        """Is it ours what ZooKeeper refused? Then planning anew helps; else the caller has to know."""
+        """Did ZooKeeper refuse an assumption of ours? Then planning again helps; otherwise the caller must know."""
         if refusal.index >= len(self.operations):
             return True  # the feed itself is gone
         if self.assumed[refusal.index] or refusal.has_children:
             return True
-        # One of its parents may be gone; or it may be there as a parent only, which a careful plan looks at.
+        # One of its parents may be gone; or it may exist only as a parent, which a careful plan checks.
         creates = isinstance(self.operations[refusal.index], Create)
         return creates and (refusal.missing or (refusal.exists and not self.careful))
 
@@ -57,22 +57,22 @@ class Resolved:
 
 
 class Planner:
-    """Resolves ``multi``s. It remembers which parents are there, which is a guess like everything that was read."""
+    """Resolves ``multi``s. It remembers which parents exist; like everything that was read, this may be out of date."""
 
     def __init__(self) -> None:
         self._parents: set[str] = set()
 
     def forget(self) -> None:
-        """A guess was wrong."""
+        """An assumption was wrong."""
         self._parents.clear()
 
     def resolve(self, operations: Sequence[StoreOp], reads: Reads, *, careful: bool = False) -> Resolved:
         """
         Args:
-            careful: also look whether new nodes are there already, perhaps as parents that hold nothing yet.
+            careful: also check whether new nodes exist already, perhaps as empty parents.
 
         Raises:
-            StoreConflict: it cannot be done as the store stands.
+            StoreConflict: it cannot be done in the store's current state.
         """
         known = self._read(operations, reads, careful)
         below = {
@@ -86,11 +86,11 @@ class Planner:
         return multi.resolved
 
     def succeeded(self, resolved: Resolved) -> None:
-        """It was done: its parents are there."""
+        """The ``multi`` was done, so its parents exist."""
         self._parents.update(operation.path for operation in resolved.operations if isinstance(operation, Parent))
 
     def _read(self, operations: Sequence[StoreOp], reads: Reads, careful: bool) -> dict[str, StoredNode | None]:
-        """What has to be known of the store: open versions, and which parents are there."""
+        """Read what must be known of the store: versions left open, and which parents exist."""
         wanted: dict[str, None] = {}
         made: set[str] = set()
         for operation in operations:
@@ -106,7 +106,7 @@ class Planner:
     def _uncertain(self, path: str, made: set[str], careful: bool) -> Iterator[str]:
         for parent in parents(path):
             if parent in made:
-                return  # what is below a new node is new
+                return  # everything below a new node is new
             if parent not in self._parents:
                 yield parent
         if careful:
@@ -114,7 +114,7 @@ class Planner:
 
 
 class _Multi:
-    """One ``multi`` while it is spelled out: every operation sees what those before it will have done."""
+    """One ``multi`` while it is spelled out: every operation sees what the earlier ones will have done."""
 
     def __init__(
         self,
@@ -127,9 +127,9 @@ class _Multi:
         self._below = below
         self._parents_there = parents_there
         self._versions: dict[str, int | None] = {}
-        """Of nodes that operations so far have changed; None: gone."""
+        """Versions of nodes changed by the operations so far; None: deleted."""
         self._renewed: set[str] = set()
-        """What they have made or deleted: below it there is nothing but what came after."""
+        """Nodes that these have created or deleted: only later operations can have put anything below them."""
         self.resolved = resolved
 
     def add(self, operation: StoreOp) -> None:
@@ -158,7 +158,7 @@ class _Multi:
             self._renewed.add(path)
             self._changed(Node(path, data, 0))
         elif there.data is None:
-            # It was made as somebody's parent: for those who make it now it is not there yet.
+            # It was created only as a parent of other nodes: for whoever creates it now, it does not exist yet.
             self.resolved.add(Set(path, data, there.version), assumed=True)
             self._changed(Node(path, data, there.version + 1))
         else:
@@ -196,7 +196,7 @@ class _Multi:
         return any(parent in self._renewed for parent in parents(path))
 
     def _add_deletes(self, operation: Delete) -> None:
-        """The nodes below first, from the lowest up: those that are in the store, and those that are new."""
+        """Delete the nodes below first, from the bottom up: those in the store, and new ones."""
         start = operation.path + "/"
         there = {path for path in self._below[operation.path] if self._versions.get(path, 0) is not None}
         there |= {path for path, version in self._versions.items() if version is not None and path.startswith(start)}
@@ -209,7 +209,7 @@ class _Multi:
 
 
 def packet_bytes(operations: Sequence[StoreOp | Parent]) -> int:
-    """About how large ZooKeeper's request for these is, without the record in the feed; rather too much."""
+    """About how large ZooKeeper's request for these will be, without the record in the feed; rather too high."""
     return sum(_operation_bytes(operation) for operation in operations)
 
 

@@ -1,8 +1,8 @@
 """The real ZooKeeper, started from the jars that PySpark's wheel carries: one server, or an ensemble on one machine.
 
-A server is a child process. It goes when its maker ends it, and on Linux also when its maker dies: the system tells it
-when the *thread* that started it ends, so start it from one that stays. Whatever ZooKeeper acknowledged is on its disk:
-a server that was killed comes back with it, if it is started again on the same directory.
+A server is a child process. It ends when its parent ends it, and on Linux also when its parent dies: the system kills
+it when the *thread* that started it ends, so start it from a thread that stays. Everything that ZooKeeper has
+acknowledged is on its disk: a server that was killed still has it when started again on the same directory.
 """
 
 import os
@@ -25,7 +25,7 @@ from cordwood.run.data_directory import DirectoryLock
 from cordwood.run.java import java_command, java_version, missing_java
 
 MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-# All of Spark's jars would do too, and cost a second at start and 40 MB.
+# All of Spark's jars would do too, but cost 40 MB and a second at start.
 JARS: Final = ("zookeeper", "slf4j-api", "log4j-", "metrics-core", "snappy-java", "netty-", "commons-io")
 JAVA_OPTIONS: Final = (
     "-Xms16m",
@@ -56,7 +56,7 @@ def require_zookeeper() -> None:
 
 
 def missing_for_zookeeper() -> str | None:
-    """What to install before ZooKeeper can run, as a sentence; None if it is all there."""
+    """What to install before ZooKeeper can run, as a sentence; None if nothing is missing."""
     if _jars() is None:
         return (
             "ZooKeeper comes with PySpark, which is not installed; run: pip install 'cordwood[spark]', or use a "
@@ -66,7 +66,7 @@ def missing_for_zookeeper() -> str | None:
 
 
 class ZooKeeperServer:
-    """One server process. With *peers* it is number *number* of an ensemble."""
+    """One server process. With *peers* it is server *number* of an ensemble."""
 
     def __init__(
         self,
@@ -81,11 +81,12 @@ class ZooKeeperServer:
     ) -> None:
         """
         Args:
-            data: its directory, made if it is missing.
+            data: its directory, created if it is missing.
             port: where clients connect; 0 takes a free one.
-            peers: the ports of every server of the ensemble, this one's too: for followers, and for elections.
-            force_sync: an acknowledged change is on the disk itself. False is for tests alone.
-            on_line: is given each line that the process writes, from a thread of its own; else it goes to stderr.
+            peers: the ports of every server of the ensemble, including this one: for followers, and for elections.
+            force_sync: sync every change to the disk before it is acknowledged. False is only for tests.
+            on_line: called with each line that the process writes, from a thread of its own; otherwise lines go to
+                stderr.
         """
         self.data = data
         self.host = host
@@ -100,7 +101,7 @@ class ZooKeeperServer:
 
     @property
     def connect(self) -> str:
-        """What a client is told: host and port."""
+        """What to tell clients: host and port."""
         return f"{'127.0.0.1' if self.host in ('', '0.0.0.0') else self.host}:{self.port}"
 
     @property
@@ -113,7 +114,7 @@ class ZooKeeperServer:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> Self:
-        """Start, and return when it serves.
+        """Start, and return when it is serving.
 
         Raises:
             ConfigError: something has to be installed first, or the directory or the port is in use.
@@ -128,7 +129,7 @@ class ZooKeeperServer:
         return self
 
     def launch(self) -> None:
-        """Start, and do not wait."""
+        """Start without waiting."""
         assert not self.running
         self._release()
         self._make_directory()
@@ -143,7 +144,7 @@ class ZooKeeperServer:
             stderr=None if pipe is None else subprocess.STDOUT,
             text=True,
             errors="replace",
-            process_group=0,  # Ctrl-C is for the maker, who ends its children in good order
+            process_group=0,  # Ctrl-C goes to the parent, which ends its children properly
             preexec_fn=die_with_parent(),
         )
         if pipe is not None:
@@ -161,11 +162,11 @@ class ZooKeeperServer:
             pause.wait(_PROBE_S)
 
     def serving(self) -> bool:
-        """Does it take requests? In an ensemble that needs more than half of the servers."""
+        """Does it serve requests? In an ensemble, that takes more than half of the servers."""
         return "Mode: " in self.command("srvr")
 
     def command(self, word: str) -> str:
-        """What it says to one of its four-letter words; nothing if it does not listen."""
+        """Its answer to one of the four-letter words; empty if it does not listen."""
         try:
             with socket.create_connection((self.connect.rsplit(":", 1)[0], self.port), timeout=1.0) as sock:
                 sock.sendall(word.encode())
@@ -174,12 +175,12 @@ class ZooKeeperServer:
             return ""
 
     def stop(self) -> None:
-        """End it in good order; its port is free afterwards."""
+        """End it properly; its port is free afterwards."""
         self.terminate()
         self.wait()
 
     def terminate(self) -> None:
-        """Ask it to end, and do not wait."""
+        """Ask it to end, without waiting."""
         if self.running:
             self._send(signal.SIGCONT)
             self._send(signal.SIGTERM)
@@ -197,7 +198,7 @@ class ZooKeeperServer:
         self._send(signal.SIGCONT)
 
     def wait(self) -> None:
-        """Return when it is gone; it is helped if it takes too long."""
+        """Return when it is gone; kill it if it takes too long."""
         if self._process is not None:
             try:
                 self._process.wait(STOP_TIMEOUT_S)
@@ -296,7 +297,7 @@ appender.console.layout.pattern=%d{yyyy-MM-dd HH:mm:ss,SSS} %p zookeeper %m %ex{
 
 
 class Ensemble:
-    """Several servers on this machine, which hold the same data: it lives as long as more than half of them do."""
+    """Several servers on this machine that hold the same data: the ensemble works while more than half of them do."""
 
     def __init__(
         self,
@@ -310,8 +311,8 @@ class Ensemble:
     ) -> None:
         """
         Args:
-            port: where clients connect to the first server; the others have the ports behind it. 0 takes free ones.
-            on_line: is given the number of the server, from 1 on, and each line that it writes.
+            port: where clients connect to the first server; the others have the ports after it. 0 takes free ones.
+            on_line: called with the number of the server, from 1 on, and each line that it writes.
         """
         assert size >= 1
         clients = [port + offset for offset in range(size)] if port else free_ports(size)
@@ -335,7 +336,7 @@ class Ensemble:
         return ",".join(server.connect for server in self.servers)
 
     def start(self) -> Self:
-        """Start all of them, and return when all of them serve."""
+        """Start all servers, and return when all are serving."""
         require_zookeeper()
         try:
             for server in self.servers:
@@ -358,7 +359,7 @@ class Ensemble:
             server.kill()
 
     def leader(self) -> ZooKeeperServer | None:
-        """Which server leads the others now; None while there is none."""
+        """The server that leads the others now; None while there is none."""
         for server in self.servers:
             if server.running and "Mode: leader" in server.command("srvr"):
                 return server
@@ -374,7 +375,7 @@ class Ensemble:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of this machine that nobody listens on just now."""
+    """Ports of this machine that are free at the moment."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for sock in sockets:
@@ -390,7 +391,7 @@ def _numbered(on_line: Callable[[int, str], None], number: int) -> Line:
 
 
 def _require_free(host: str, port: int) -> None:
-    """ZooKeeper itself would say it in a page of Java."""
+    """Refuse a port that is in use: ZooKeeper itself would report it in a page of Java."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

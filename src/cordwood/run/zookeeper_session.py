@@ -1,7 +1,7 @@
-"""One session after the other: which is ours now, how it stands, and when the next one begins.
+"""Successive sessions: which one is ours now, what state it is in, and when the next one begins.
 
 Everything here runs in the store's thread. Invariant: after ``LOST`` comes a new session or nothing. An old client that
-reaches a server again says good-bye there, so whatever was ephemeral is gone, and none of its events counts any more.
+reaches a server again ends its session there, so all its ephemeral nodes go, and its events no longer count.
 """
 
 import logging
@@ -15,13 +15,13 @@ from cordwood.ports import SessionState
 from .zookeeper_client import ConnectionEvent, ZooKeeperClient
 
 PAUSE_S: Final = 1.0
-"""Between the beginnings of two sessions, so that a server that breaks every one is not asked all the time."""
+"""Between the beginnings of two sessions, so that a server that breaks every session is not asked all the time."""
 
 MakeClient = Callable[[Callable[[ConnectionEvent], None]], ZooKeeperClient]
 
 
 class Session:
-    """How this broker stands with ZooKeeper."""
+    """The state of this broker's session with ZooKeeper."""
 
     def __init__(
         self,
@@ -34,9 +34,9 @@ class Session:
     ) -> None:
         """
         Args:
-            put: lets the store's thread call something; events come from another.
-            broken: called when watches are gone with a connection, or more with a session.
-            told: called when the state is another.
+            put: has the store's thread call something; events come from another thread.
+            broken: called when the connection was lost, and its watches with it, or even the session.
+            told: called when the state has changed.
         """
         self._make_client = make_client
         self._put = put
@@ -59,12 +59,12 @@ class Session:
 
     @property
     def usable(self) -> bool:
-        """Can ZooKeeper be asked something?"""
+        """Can ZooKeeper be asked anything at the moment?"""
         return self._next_s is None and self.client.connected
 
     @property
     def certain_until_s(self) -> float:
-        """Until when, on the monotonic clock, the session is sure to live. Any thread may ask."""
+        """The time on the monotonic clock until which the session certainly lives. Any thread may ask."""
         return float("-inf") if self.state is SessionState.LOST else self.client.lease_end_s
 
     @property
@@ -75,7 +75,7 @@ class Session:
         return float("inf") if self.state is SessionState.LOST else self.client.lease_end_s
 
     def tick(self) -> None:
-        """Time goes by: the lease may be over, the next session may be due."""
+        """Time has passed: the lease may be over, or the next session due."""
         now_s = time.monotonic()
         if self.state is not SessionState.LOST and now_s >= self.client.lease_end_s:
             self.lose(f"ZooKeeper was not heard for {self.client.session_timeout_ms} ms")
@@ -84,13 +84,13 @@ class Session:
             self.client = self._begin()
 
     def alive(self) -> None:
-        """Everything that happened up to now is known."""
+        """Everything that has happened up to now is known: the session counts as alive."""
         if self.state is not SessionState.ALIVE:
             self._logger.info("connected to ZooKeeper")
             self._become(SessionState.ALIVE)
 
     def lose(self, reason: str) -> None:
-        """The session is over, or must be taken for it. The next one is another client's."""
+        """The session is over, or must be regarded as over. The next one gets a new client."""
         if self._next_s is not None:
             return
         if self.state is SessionState.LOST:
@@ -98,7 +98,7 @@ class Session:
         else:
             self._logger.warning("the session with ZooKeeper is lost: %s", reason)
             self._become(SessionState.LOST)
-        # To say good-bye may take a while, and nobody waits for it.
+        # Ending the old session may take a while, and nobody waits for that.
         threading.Thread(target=self.client.stop, name="cordwood-zookeeper-old", daemon=True).start()
         self._generation += 1
         self._next_s = max(time.monotonic(), self._began_s + PAUSE_S)
@@ -120,6 +120,6 @@ class Session:
         self._told(state)
 
     def close(self) -> None:
-        """End it at once."""
+        """End the session at once."""
         self._generation += 1
         self.client.stop()

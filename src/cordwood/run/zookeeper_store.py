@@ -1,15 +1,15 @@
 """The metadata store that the brokers of a cluster share: ZooKeeper.
 
-One thread does everything in order: what it is asked to write, what it hears of others, reading everything anew. It
-calls back from there, in the order in which ZooKeeper has made the changes, this broker's own among them. What it has
-to do is kept as flags and not as a list of events, so that nothing is lost when the connection is, and a failure is
-answered by doing it again.
+One thread does everything in order: it writes what it is asked to, follows what others have changed, and reads
+everything again when necessary. Its callbacks report changes in the order in which ZooKeeper has made them, including
+this broker's own. Outstanding work is kept as flags, not as a list of events, so that losing the connection loses
+nothing, and a failure is handled by doing the work again.
 
-A change whose answer was lost is looked for in the feed when the connection is back, and only then is its outcome told,
-if that does not take too long: what follows from it is planned by somebody who knows.
+A change whose answer was lost is looked for in the feed when the connection is back. Its outcome is reported only then,
+unless that takes too long, so that the caller plans its next step knowing what has happened.
 
-Invariants: a change is told of once and in the order of the feed, or is part of what was read anew; ``ALIVE`` is told
-when everything up to then has been.
+Invariants: every change is either reported once, in the order of the feed, or is part of a complete reading; ``ALIVE``
+is reported once everything up to then has been.
 """
 
 import logging
@@ -48,17 +48,17 @@ from .zookeeper_tree import read_tree
 
 CHANGES_KEPT: Final = 1_000
 PURGE_EVERY: Final = 250
-"""Whoever writes a change with such a number removes the oldest; so they are removed wherever changes are made."""
+"""Whoever writes a change whose number is a multiple of this removes the oldest ones; so the work is shared."""
 DELETES_AT_ONCE: Final = 1_000
 PLANS_MAX: Final = 10
-"""How often a ``multi`` is planned anew because what was read for it had changed."""
+"""How often a ``multi`` is planned, in case what was read for it has changed."""
 AGAIN_S: Final = 0.25
 IDLE_S_MAX: Final = 60.0
 FIRST_POLL_S: Final = 0.02
 FIRST_TOLD_S: Final = 1.0
-"""A first connection that takes longer than this is worth a line."""
+"""If the first connection takes longer than this, that is worth a log line."""
 SENSITIVE: Final = ("/config/users", "/config/brokers", "/delegation_token", FEED)
-"""What nobody but the brokers may read, as in Kafka: there are passwords in it. The feed has copies of them."""
+"""What only brokers may read, as in Kafka, because it contains passwords. The feed has copies of them."""
 
 T = TypeVar("T")
 
@@ -66,8 +66,9 @@ T = TypeVar("T")
 class ZooKeeperStore:
     """A ``MetadataStore`` on ZooKeeper.
 
-    Until ``begin`` it behaves like one that nobody shares: ``load`` reads, ``multi`` returns what has changed since,
-    by others too. From then on everything is told of through the callbacks, and ``multi`` returns an empty change.
+    Until ``begin`` it behaves like a store that is not shared: ``load`` reads, ``multi`` returns what has changed
+    since, including changes by others. From then on all changes are reported through the callbacks, and ``multi``
+    returns an empty change.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class ZooKeeperStore:
     ) -> None:
         """
         Raises:
-            ConfigError: *connect* is no address.
+            ConfigError: *connect* is not a valid address.
             StorageError: ZooKeeper did not answer in time.
         """
         self._address = Address.parse(connect)
@@ -111,7 +112,7 @@ class ZooKeeperStore:
         self._name = secrets.token_hex(8)
         self._marks = 0
         self._torn = False
-        """Has something been deleted beforehand for the ``multi`` that is under way?"""
+        """Has something been deleted in advance for the current ``multi``?"""
         self._doubts = Doubts()
         self._session = Session(
             self._make_client, put=self._tasks.put, broken=self._on_break, told=self._tell_state, logger=logger
@@ -132,7 +133,7 @@ class ZooKeeperStore:
             try:
                 self._ask(self._prepare)
                 return
-            except StoreAway as error:  # servers that elect their leader let one in, and out again
+            except StoreAway as error:  # while servers elect their leader, they accept connections and drop them again
                 if time.monotonic() >= deadline_s:
                     raise StorageError(f"ZooKeeper at {self._connect} did not answer in time") from error
                 if not is_told and time.monotonic() >= start_s + FIRST_TOLD_S:
@@ -140,39 +141,39 @@ class ZooKeeperStore:
                     is_told = True
                 self._closing.wait(FIRST_POLL_S)
 
-    # ------------------------------------------------------------------ what others call, from their threads
+    # ------------------------------------------------------------------ called from other threads
 
     def load(self) -> Iterable[Node]:
-        """Every node, as of one moment. What was held back of earlier changes is in it."""
+        """Every node, as of one moment, including earlier changes that were held back."""
         return self._ask(self._load)
 
     def begin(self) -> None:
-        """From now on tell of everything: first the state of the session, then what has happened since ``load``."""
+        """From now on report everything: first the state of the session, then what has happened since ``load``."""
         self._ask(self._begin)
 
     def multi(self, operations: Sequence[StoreOp], /) -> MetadataChange:
-        """Do all of it, and return when it has been told of.
+        """Do all of the operations, and return once the change has been reported.
 
         Raises:
             StoreConflict: nothing was done: a node is missing, exists already, or has another version.
-            StoreAway: ZooKeeper cannot be reached now, or could not on the way, and nothing was done.
-            PerhapsDone: the connection was lost on the way, and it could not be found out what was done: ZooKeeper
-                stayed away, the session was lost, or others have changed more since than the feed holds.
+            StoreAway: ZooKeeper cannot be reached, or the connection was lost in between; nothing was done.
+            PerhapsDone: the connection was lost in between, and it is unknown what was done: ZooKeeper did not come
+                back in time, the session was lost, or others have since changed more than the feed holds.
             StorageError: it cannot be done, and nothing was.
         """
         return self._ask(lambda: self._multi(operations))
 
     def purge(self) -> None:
-        """Remove the oldest of the feed. It happens by itself; this is for those who cannot wait."""
+        """Remove the oldest changes from the feed. This also happens by itself; call it if that is not soon enough."""
         self._ask(self._purge)
 
     @property
     def certain_until_s(self) -> float:
-        """Until when, on the monotonic clock, ZooKeeper holds our session as far as we know. Any thread may ask."""
+        """The time on the monotonic clock until which ZooKeeper certainly holds our session. Any thread may ask."""
         return self._session.certain_until_s
 
     def give_up_session(self) -> None:
-        """Somebody has acted as if it were lost. It is, then, whatever ZooKeeper says next."""
+        """The caller has acted as if the session were lost. So it is, whatever ZooKeeper says next."""
         self._tasks.put(self._give_up_session)
 
     def _give_up_session(self) -> None:
@@ -181,11 +182,11 @@ class ZooKeeperStore:
 
     @property
     def session_timeout_ms(self) -> int:
-        """What ZooKeeper has granted."""
+        """The timeout that ZooKeeper has granted."""
         return self._client.session_timeout_ms
 
     def close(self) -> None:
-        """End the session, so that what is ephemeral vanishes at once."""
+        """End the session, so that its ephemeral nodes go at once."""
         if not self._closing.is_set():
             self._closing.set()
             self._client.abandon()
@@ -235,13 +236,13 @@ class ZooKeeperStore:
         self._refuse_tasks()
 
     def _refuse_tasks(self) -> None:
-        """Whoever still waits is told that it is closed."""
+        """Tell everybody who is still waiting that the store is closed."""
         with suppress(Empty):
             while True:
                 self._tasks.get_nowait()()
 
     def _idle_s(self) -> float:
-        """How long there is nothing to do but wait."""
+        """How long there is nothing to do."""
         due_s = min(
             self._session.due_s,
             self._again_s if self._is_behind() else float("inf"),
@@ -265,19 +266,19 @@ class ZooKeeperStore:
         )
 
     def _on_break(self) -> None:
-        """Watches are gone with the connection. Whoever lost the session has lost more: it reads everything."""
+        """The watches are lost with the connection. If the session was lost as well, everything must be read again."""
         self._look_at_everything()
         self._read_all |= self._session.state is SessionState.LOST
         self._again_s = 0.0
 
-    # ------------------------------------------------------------------ what is told
+    # ------------------------------------------------------------------ reporting
 
     def _tell_state(self, state: SessionState) -> None:
         if self._begun:
             self._call(self._session_changed, state)
 
     def _call(self, callback: Callable[[T], None], argument: T) -> None:
-        """An error of theirs must not be taken for one of ZooKeeper's."""
+        """Call back; an error in a callback must not be mistaken for one of ZooKeeper's."""
         try:
             callback(argument)
         except Exception:
@@ -304,7 +305,7 @@ class ZooKeeperStore:
         self._stale.update(dict.fromkeys(self._stale, True))
 
     def _is_behind(self) -> bool:
-        """Is there something to do, and ZooKeeper there to do it?"""
+        """Is there something to catch up on, and is ZooKeeper reachable?"""
         stale = self._read_all or any(self._stale.values()) or self._session.state is not SessionState.ALIVE
         return (stale or bool(self._doubts)) and self._loaded and self._session.usable
 
@@ -319,7 +320,7 @@ class ZooKeeperStore:
             self._logger.debug("the metadata could not be followed: %s", error)
 
     def _settle(self) -> None:
-        decided = self._decide()  # and nothing is told of what is found before the changes are
+        decided = self._decide()  # but the outcomes are reported only after the changes
         if self._read_all:
             self._tell_reload(self._read_everything())
         if self._stale[FEED] or decided:
@@ -338,7 +339,7 @@ class ZooKeeperStore:
         return self._doubts.decide(self._client, change_numbers(names or ()))
 
     def _follow(self) -> bool:
-        """Tell of the changes since the last one. False: some could not be had, and everything was read instead."""
+        """Report the changes since the last one. False if some could not be read, and everything was read instead."""
         found = news(self._changes_there(), self._seen)
         if found is None:
             return self._fall_behind("changes were missed")
@@ -365,7 +366,7 @@ class ZooKeeperStore:
         return False
 
     def _changes_there(self) -> list[int]:
-        """The numbers of all changes that the feed has, with a watch for more."""
+        """The numbers of all changes in the feed; sets a watch for more."""
         self._stale[FEED] = False
         names = self._client.watch_children(FEED, self._watcher(FEED))
         if names is None:
@@ -377,12 +378,12 @@ class ZooKeeperStore:
         return _Mark(self._tasks.put, self._stale, place)
 
     def _look(self, place: str) -> None:
-        """Look at ephemeral nodes: they vanish without a change."""
+        """Look at ephemeral nodes directly, because they vanish without a change in the feed."""
         present, position = self._present(place)
         gone, unknown = self._ephemerals.look(place, present, position)
         if gone:
             self._tell([MetadataChange([], gone)])
-        if unknown and self._follow():  # who made them has left a change
+        if unknown and self._follow():  # whoever created them has left a change
             untold = self._ephemerals.look(place, present, position)[1]
             if untold:
                 self._tell_of_strangers(untold)
@@ -401,7 +402,7 @@ class ZooKeeperStore:
         return present, self._client.position
 
     def _tell_of_strangers(self, paths: Sequence[str]) -> None:
-        """Nodes that somebody has made without the feed, by hand perhaps."""
+        """Report nodes that were created without a change in the feed, perhaps by hand."""
         found = zip(paths, self._client.read(paths), strict=True)
         nodes = [Node(path, node.data or b"", node.version) for path, node in found if node is not None]
         self._tell([self._ephemerals.pass_on(MetadataChange(nodes), self._client.position)])
@@ -409,19 +410,19 @@ class ZooKeeperStore:
     # ------------------------------------------------------------------ reading everything
 
     def _write_through(self) -> None:
-        """What is read afterwards is not older than this moment."""
+        """Make sure that anything read afterwards is at least as new as this moment."""
         while not self._client.write_through(FEED):
             self._prepare()
 
     def _prepare(self) -> None:
-        """What has to be there to be watched."""
+        """Create the nodes that must exist to be watched."""
         for path in ("", FEED, BROKERS):
             self._client.ensure(path)
 
     def _read_everything(self) -> list[Node]:
-        """All nodes as of one moment: what changes while they are read is in the feed, and is done once more here.
+        """All nodes as of one moment: changes made while they are read are in the feed, and are applied again here.
 
-        The moment is not in the past: a topic that is not there yet would be taken for one that is gone.
+        The moment is not in the past; otherwise a topic that did not exist yet would be taken for a deleted one.
         """
         self._write_through()
         numbers = self._changes_there()
@@ -448,7 +449,7 @@ class ZooKeeperStore:
         for number, node in zip(numbers, self._client.read([change_path(n) for n in numbers]), strict=True):
             apply_change(nodes, _parse(node, number))
 
-    # ------------------------------------------------------------------ what is asked for
+    # ------------------------------------------------------------------ requests from other threads
 
     def _load(self) -> list[Node]:
         self._require_connection()
@@ -506,7 +507,7 @@ class ZooKeeperStore:
             raise StoreAway(f"{error}; it was only asked what there is") from error
 
     def _carry_out(self, resolved: Resolved, record: bytes, mark: str) -> bool:
-        """Do it; False if it rested on something that is not so any more."""
+        """Carry out the plan; False if it rested on something that is no longer true."""
         after, client = self._seen, self._client
         try:
             name = client.multi(resolved.operations, record=(RECORD, record))
@@ -523,27 +524,27 @@ class ZooKeeperStore:
         return True
 
     def _make_feed_again(self) -> None:
-        """A person has removed it, and this thread is too busy to be told so by a watch."""
+        """Create the feed again: somebody has removed it, and this thread has been too busy to be told by a watch."""
         try:
             self._prepare()
         except PerhapsDone as error:
             raise StoreAway(f"{error}; nothing was changed") from error
 
     def _learn_why(self) -> None:
-        """Tell of what stood in the way first: who plans anew from what is known by then should not meet it again."""
+        """First report what was in the way, so that whoever plans again with that knowledge does not hit it again."""
         self._look_at_everything()
         with suppress(StorageError):
             self._settle()
 
     def _take_held(self) -> MetadataChange:
-        """What the caller must be told itself, because nobody else listens yet."""
+        """The changes that must be returned to the caller, because no callbacks are called yet."""
         if self._held_reload is not None:
             raise StorageError("the metadata was read anew from ZooKeeper while this broker started; start it again")
         change, self._held = fold(self._held), []
         return change
 
     def _finish(self, resolved: Resolved, name: str) -> None:
-        """It has happened: tell of it, after everything that happened before."""
+        """The change was made: report it, after everything that happened before it."""
         self._planner.succeeded(resolved)
         number = next(iter(change_numbers([name])), NOTHING_SEEN)
         if number == self._seen + 1:
@@ -558,7 +559,7 @@ class ZooKeeperStore:
             self._tasks.put(self._purge_if_possible)
 
     def _fit(self, resolved: Resolved, operations: Sequence[StoreOp], mark: str) -> bytes | None:
-        """The record for the feed; None if so much is deleted that part of it had to be deleted beforehand."""
+        """The record for the feed; None if the change was too large, and part of it has been deleted in advance."""
         record = encode_change(resolved.change, mark)
         size = packet_bytes(resolved.operations) + len(record) + len(resolved.operations) * len(self._address.chroot)
         if size <= PACKET_BYTES_MAX:
@@ -577,9 +578,9 @@ class ZooKeeperStore:
         return None
 
     def _delete_beforehand(self, below: Sequence[Delete], checks: Sequence[Check]) -> None:
-        """A topic with thousands of partitions does not fit into one request: its lowest nodes go first.
+        """A topic with thousands of partitions does not fit into one request: delete its lowest nodes first.
 
-        If it ends half-way, the topic is there with partitions that have no state; deleting it again ends it.
+        If this is interrupted, the topic remains, with partitions that have no state; deleting it again completes it.
         """
         for start in range(0, len(below), DELETES_AT_ONCE):
             try:
@@ -587,7 +588,7 @@ class ZooKeeperStore:
             except OperationRefused as refusal:
                 if refusal.index < len(checks):
                     raise StoreConflict(str(refusal)) from None
-                return  # others were there too; planning anew says what is left
+                return  # others have deleted some, too; planning again shows what is left
             self._torn = True
 
     def _purge_if_possible(self) -> None:
@@ -601,11 +602,11 @@ class ZooKeeperStore:
         (names,) = self._client.children([FEED])
         old = change_numbers(names or ())[:-CHANGES_KEPT]
         for start in range(0, len(old), DELETES_AT_ONCE):
-            with suppress(OperationRefused):  # somebody else was faster
+            with suppress(OperationRefused):  # another broker was faster
                 self._client.multi([Delete(change_path(number)) for number in old[start : start + DELETES_AT_ONCE]])
 
     def check(self) -> None:
-        """What must hold between two tasks; for tests, while nothing goes on."""
+        """Assert what must hold between two tasks; for tests, while nothing is going on."""
         self._ephemerals.check()
         assert self._session.state is not SessionState.ALIVE or not self._read_all
         assert not (self._begun and (self._held or self._held_reload is not None))
@@ -613,7 +614,7 @@ class ZooKeeperStore:
 
 
 class _Mark:
-    """Notes, in the store's thread, that something has to be looked at again. Two for the same are the same."""
+    """Notes, in the store's thread, that a place must be looked at again. Two marks for the same place are equal."""
 
     def __init__(self, put: Callable[[Callable[[], None]], None], stale: dict[str, bool], place: str) -> None:
         self._put = put

@@ -1,4 +1,4 @@
-"""The tree of nodes as it lies in ZooKeeper: walking up, walking down, reading all of it."""
+"""The tree of nodes in ZooKeeper: walking up, walking down, reading all of it."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
@@ -9,11 +9,11 @@ from .zookeeper_client import StoredNode
 from .zookeeper_feed import FEED
 
 ZOOKEEPERS_OWN: Final = "/zookeeper"
-"""What is below it in a ZooKeeper without a chroot is not ours."""
+"""Without a chroot, this node is in our tree too; what is below it is not ours."""
 
 
 class Reads(Protocol):
-    """What is asked of ZooKeeper here."""
+    """The questions that ZooKeeper is asked here."""
 
     def read(self, paths: Sequence[str]) -> list[StoredNode | None]: ...
 
@@ -21,7 +21,7 @@ class Reads(Protocol):
 
 
 def parents(path: str) -> Iterator[str]:
-    """The nodes above, from the top.
+    """The nodes above this one, from the top.
 
     >>> list(parents("/brokers/topics/t"))
     ['/brokers', '/brokers/topics']
@@ -43,7 +43,7 @@ def all_below(path: str, reads: Reads) -> list[str]:
 
 
 def read_tree(reads: Reads) -> dict[str, Node]:
-    """All nodes that hold something, without the feed, level by level. They are not read at the same moment."""
+    """All nodes with data, except the feed, level by level. They are not read at the same moment."""
     nodes: dict[str, Node] = {}
     (names,) = reads.children([""])
     level = [f"/{name}" for name in names or () if f"/{name}" not in (FEED, ZOOKEEPERS_OWN)]

@@ -21,9 +21,7 @@ TASKS_PER_CORE: Final = 2
 PACK_OFFSETS: Final = 1000
 """Partitions that together have no more new records than this are read by one task."""
 ONE_TASK_OFFSETS: Final = 100
-"""With no more records than this in all, one task reads them, however many cores there are: a second would only
-cost.
-"""
+"""If there are no more records than this in all, one task reads them: a second one would only cost."""
 
 _OFFSET_MAX: Final = 2**63 - 1
 

@@ -1,4 +1,4 @@
-"""A broker in the process of a test or a notebook."""
+"""A broker inside the process of a test or a notebook."""
 
 from cordwood.testing.broker import Broker
 

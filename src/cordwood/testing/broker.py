@@ -22,14 +22,14 @@ class Broker:
     """A broker in this process, for tests and notebooks.
 
     It is the same broker that ``cordwood serve`` runs: real sockets, real files. Without *data* the files go to a
-    temporary directory that is removed at the end; with it they stay, and a later broker goes on from them.
+    temporary directory that is removed at the end; with it they stay, and a later broker continues from them.
 
     Args:
         data: The directory of the logs.
         host: The address to listen on.
         port: The port to listen on; 0 is any free one.
-        node_id: This broker's number.
-        settings: Kafka's broker settings, such as ``{"num.partitions": "4"}``. Values may be plain Python ones.
+        node_id: This broker's id.
+        settings: Kafka's broker settings, such as ``{"num.partitions": "4"}``. Values may be plain Python values.
 
     >>> with Broker() as broker:
     ...     broker.bootstrap.startswith("127.0.0.1:")
@@ -53,7 +53,7 @@ class Broker:
         self._remove_own: weakref.finalize[[str, int], Self] | None = None
         self._settings = {
             "listeners": f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}",
-            # Tests have no crowd of members on its way to a new group, for which a broker otherwise waits a while.
+            # A broker usually waits a while for more members to join a new group; tests have no crowd to wait for.
             "group.initial.rebalance.delay.ms": "0",
             **{name: _text(value) for name, value in (settings or {}).items()},
             "node.id": str(node_id),
@@ -65,7 +65,7 @@ class Broker:
 
     @property
     def data(self) -> str:
-        """The directory of the logs; a temporary one is there only while the broker runs."""
+        """The directory of the logs; a temporary one exists only while the broker runs."""
         directory = self._data if self._data is not None else self._own_directory
         assert directory is not None, "the broker is not running: it has no temporary directory"
         return directory
@@ -78,7 +78,7 @@ class Broker:
 
     @property
     def addresses(self) -> dict[str, str]:
-        """The same of each listener, by its name, where *settings* have several."""
+        """The address of each listener, by the listener's name, for *settings* with several listeners."""
         assert self._node is not None, "the broker is not running"
         return self._node.addresses
 
@@ -87,11 +87,11 @@ class Broker:
         return int(self.bootstrap.rpartition(":")[2])
 
     def start(self) -> Self:
-        """Start, and return when the broker takes connections."""
+        """Start, and return once the broker accepts connections."""
         assert self._thread is None, "the broker is running already"
         if self._data is None:
             self._own_directory = tempfile.mkdtemp(prefix="cordwood-")
-            # Called at the interpreter's end too, for a broker that nobody has stopped.
+            # Also called when the interpreter exits, for a broker that nobody has stopped.
             self._remove_own = weakref.finalize(self, _remove, self._own_directory, os.getpid())
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), name="cordwood-broker", daemon=True)
@@ -103,7 +103,7 @@ class Broker:
         return self
 
     def stop(self) -> None:
-        """Stop cleanly: everything is on disk when this returns."""
+        """Stop cleanly: when this returns, everything is on disk."""
         if self._thread is None:
             return
         assert self._loop is not None
@@ -155,7 +155,7 @@ class Broker:
 
 
 def _remove(directory: str, owner: int) -> None:
-    """Remove the files of a broker that process *owner* started: a child that was forked must leave them alone."""
+    """Remove the files of a broker that process *owner* started: a forked child must leave them alone."""
     if os.getpid() == owner:
         shutil.rmtree(directory, ignore_errors=True)
 

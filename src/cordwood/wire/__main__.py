@@ -1,4 +1,4 @@
-"""``python -m cordwood.wire Produce 9`` prints the functions that the compiler makes, for requests and responses."""
+"""``python -m cordwood.wire Produce 9`` prints the functions that the compiler generates for request and response."""
 
 import sys
 

@@ -1,7 +1,6 @@
-"""Frames as whoever asks writes and reads them.
+"""Frames as a client writes and reads them.
 
-All that is needed of an API stands in the declarations of its two messages: a client that speaks few APIs loads no
-others.
+Everything needed for an API is in the declarations of its two messages, so a client that uses few APIs loads no others.
 """
 
 from struct import Struct

@@ -1,8 +1,8 @@
-"""The codec of (message, version), made at first use and kept.
+"""The codec of each (message, version), made at first use and kept.
 
-``decode`` and ``encode`` are for everybody; ``decoder`` and ``encoder`` hand out the functions themselves, for whoever
-calls them ten thousand times a second. They are generated (``decoding.py``, ``encoding.py``); in a build that has
-native code (``native/``), that does what is usual and leaves the rest to the generated ones.
+``decode`` and ``encode`` are for everybody; ``decoder`` and ``encoder`` return the functions themselves, for callers
+that need them ten thousand times a second. The functions are generated (``decoding.py``, ``encoding.py``). In a build
+with native code (``native/``), that handles the usual cases and leaves the rest to the generated functions.
 """
 
 import sys
@@ -28,7 +28,7 @@ M = TypeVar("M")
 
 
 def decode(cls: type[M], version: int, buf: Buffer) -> M:
-    """The message that *buf* holds: all of it and nothing else.
+    """The message in *buf*, which must hold exactly that.
 
     Raises:
         ProtocolError: the bytes are not such a message.
@@ -40,13 +40,13 @@ def decode(cls: type[M], version: int, buf: Buffer) -> M:
 
 
 def encode(message: object, version: int) -> bytes:
-    """The bytes of a message. Slices of files in it are read: see ``encoder`` for how not to."""
+    """The bytes of a message. Slices of files in it are read; with ``encoder`` they are not."""
     chunks: list[Chunk] = encoder(type(message), version)(message)
     return b"".join(chunk if isinstance(chunk, Buffer) else chunk.read() for chunk in chunks)
 
 
 def decoder(cls: type[M], version: int) -> Callable[[memoryview, int], tuple[M, int]]:
-    """The function ``(buf, pos) -> (message, pos after it)``; it raises ProtocolError and nothing else."""
+    """The function ``(buf, pos) -> (message, pos after it)``; it raises nothing but ProtocolError."""
     return _decoder(cls, version)  # type: ignore[arg-type]
 
 
@@ -56,9 +56,10 @@ def encoder(cls: type[M], version: int) -> Callable[[M], list[Chunk]]:
 
 
 def maker(cls: type[M]) -> type[M]:
-    """To be called like *cls* itself, for what is made ten thousand times a second: it takes half the time.
+    """To be called instead of *cls*, for objects that are made ten thousand times a second: it takes half the time.
 
-    A class is called through three layers of the interpreter, with its arguments in a dict; a function is not.
+    Calling a class goes through three layers of the interpreter, with the arguments in a dict; calling a function does
+    not.
     """
     made = generated_maker(cls)
     return made if native is None else cast(type[M], native.Maker(fields_alone(spec_of(cls)), made))
@@ -69,17 +70,17 @@ WriteFrame = Callable[[Any, int], list[Chunk]]
 
 
 def head_reader() -> ReadHead | None:
-    """A function that reads the usual head of a request and leaves others, if there is one."""
+    """The function that reads usual request heads and returns None for others; None if this build does not have it."""
     return None if native is None else native.read_head
 
 
 def frame_writer(cls: type, version: int, head_bytes: int, otherwise: WriteFrame) -> WriteFrame:
-    """The function ``(message, correlation id) -> chunks`` for whole frames: *otherwise*, or one that is faster."""
+    """The function ``(message, correlation id) -> chunks`` for whole frames: *otherwise*, or a faster one."""
     return otherwise if native is None else native.Encoder(layout(_spec(cls, version), version), otherwise, head_bytes)
 
 
 def sources(cls: type, version: int) -> tuple[Source, Source]:
-    """The text of both functions, decode first."""
+    """The source of both functions, decode first."""
     spec = _spec(cls, version)
     return decoder_source(spec, version), encoder_source(spec, version)
 
@@ -109,7 +110,7 @@ def _encoder(cls: type, version: int) -> Callable[[Any], list[Chunk]]:
 
 @cache
 def generated_decoder(cls: type, version: int) -> Callable[[memoryview, int], tuple[Any, int]]:
-    """The one that knows every error."""
+    """The decoder that handles every case, with the right error."""
     return decoder_source(_spec(cls, version), version).function("decode", f"<decode {cls.__name__} v{version}>")
 
 
@@ -119,7 +120,7 @@ def generated_encoder(cls: type, version: int) -> Callable[[Any], list[Chunk]]:
 
 
 def _decode(cls: type, version: int, buf: memoryview, pos: int) -> tuple[Any, int]:
-    """What native code leaves to the interpreter: only then a function for it is generated."""
+    """Decode what native code leaves to the interpreter: only then is a function generated for it."""
     return generated_decoder(cls, version)(buf, pos)
 
 

@@ -1,17 +1,17 @@
-"""From a declaration to the text of a function that decodes one version of it.
+"""From a declaration to the source of a function that decodes one version of it.
 
-The text is straight-line: loops over arrays, no calls but to ``struct``, to ``str`` and, for what is rare, to
-``runtime.py``. Values of fixed size that stand side by side, and the length or count or first varint byte that follows
-them, are read by one ``struct`` call.
+The generated code is straight-line: it loops over arrays, and calls only ``struct``, ``str`` and, for rare cases,
+``runtime.py``. Adjacent values of fixed size, and the length, count or first varint byte that follows them, are read by
+one ``struct`` call.
 
-The rules that make it safe, each of them in one place below:
+The rules that make it safe, each implemented in one place below:
 
-- no length is believed before it is compared with what is left of the buffer;
-- no count is believed before it is compared with what is left, divided by the least size of one element;
+- no length is trusted before it is compared with what is left of the buffer;
+- no count is trusted before it is compared with what is left, divided by the least size of one element;
 - a request has no more entries, in all its arrays and tags together, than ``runtime.ENTRIES_MAX``: an entry of two
-  bytes becomes an object of a hundred, and costs the time of a hundred bytes;
+  bytes becomes an object of a hundred, and takes as much time as a hundred bytes;
 - what ``struct`` or an index cannot read is a ``ProtocolError``; so is null where null is not allowed;
-- declarations cannot refer to themselves, so no bytes make the code recurse.
+- declarations cannot refer to themselves, so no input can make the code recurse.
 """
 
 from struct import error as struct_error
@@ -60,7 +60,8 @@ def _least_field_size(spec: FieldSpec, version: int, *, flexible: bool) -> int:
 
 
 def is_counted(spec: MessageSpec) -> bool:
-    """Answers are not counted: they come from a broker that was chosen, and tell of whole clusters."""
+    """Are its entries limited? Those of responses are not: they come from a broker that the user has chosen, and may
+    describe whole clusters."""
     return spec.key is not None and spec.name.endswith("Request")
 
 
@@ -89,12 +90,12 @@ class _Writer:
         self.version = version
         self.flexible = version in spec.flexible
         self.counts = is_counted(spec)
-        # What the next struct call will read: codes and the names to store to; and what to do with it afterwards.
+        # What the next struct call will read: format codes and the names to store to; and the lines to follow it.
         self.run: list[tuple[str, str]] = []
         self.after: list[str] = []
 
     def flush(self) -> None:
-        """Read the values that wait in ``run``."""
+        """Read the values collected in ``run``."""
         run, self.run = self.run, []
         if len(run) == 1 and run[0][0] == "B":
             self.out.line(f"{run[0][1]} = buf[pos]; pos += 1")
@@ -107,7 +108,7 @@ class _Writer:
             self.out.line(line)
 
     def struct(self, spec: MessageSpec, var: str) -> None:
-        """Make an object in *var* and fill every slot of it."""
+        """Make an object in *var* and fill all its slots."""
         name = self.out.constant(spec.name, spec.cls, key=spec.cls)
         self.out.line(f"{var} = new({name})")
         tagged = spec.tagged(self.version)
@@ -163,19 +164,19 @@ class _Writer:
         with out.block("if 0 < n < 128:" if compact else "if 0 <= n < 128:"):
             if compact:
                 out.line("n -= 1")
-            # A struct of n bytes checks the bounds by itself, and takes half the time of a slice.
+            # Unpacking a struct of n bytes checks the bounds itself, and takes half the time of a slice.
             out.line(f"{target} = short_text[n](buf, pos)[0].decode(); pos += n")
         with out.block("elif n > 127:"):
             self.long_string(what, target, null=null, compact=compact)
         self.otherwise_null(what, target, null=null, compact=compact)
 
     def long_string(self, what: str, target: str, *, null: bool, compact: bool) -> None:
-        """One whose length is not in the first byte. The zero of a null may take more bytes than it must."""
+        """A string whose length is not in the first byte alone. The zero of a null may take more bytes than needed."""
         out = self.out
         if compact:
             out.line("n, pos = read_uvarint(buf, pos, n)")
             out.line("n -= 1")
-            # Kafka knows no longer string in any version.
+            # No version of any message in Kafka has longer strings.
             out.line(f"if not {-1 if null else 0} <= n <= {runtime.STRING_LENGTH_MAX}: raise bad_length({what!r}, n)")
         out.line(f"if n > limit - pos: raise beyond({what!r}, n, limit - pos)")
         with out.block("if n >= 0:"):
@@ -184,7 +185,7 @@ class _Writer:
             out.line(f"else: {target} = None")
 
     def sized(self, kind: Scalar, what: str, target: str, *, null: bool, compact: bool) -> None:
-        """Bytes or records: a length, then as many bytes."""
+        """Bytes or records: a length, then that many bytes."""
         self.length(compact=compact)
         with self.out.block("if n:" if compact else "if n >= 0:"):
             self.out.line("end = pos + n - 1" if compact else "end = pos + n")
@@ -194,14 +195,14 @@ class _Writer:
         self.otherwise_null(what, target, null=null, compact=compact)
 
     def length(self, *, compact: bool) -> None:
-        """Read a length or a count into ``n``: as it is or, in compact form, plus one, so that 0 is null."""
+        """Read a length or a count into ``n``. In compact form it is sent plus one, so that 0 means null."""
         self.run.append(("B" if compact else "i", "n"))
         self.flush()
         if compact:
             self.out.line("if n > 127: n, pos = read_uvarint(buf, pos, n)")
 
     def otherwise_null(self, what: str, target: str, *, null: bool, compact: bool) -> None:
-        """The branches that follow after the one for a length that is one."""
+        """The branches that follow the one for a valid length: null, if allowed, and errors."""
         if null:
             self.out.line(f"{'else' if compact else 'elif n == -1'}: {target} = None")
         if not (null and compact):
@@ -225,7 +226,7 @@ class _Writer:
         self.otherwise_null(what, target, null=null, compact=self.flexible)
 
     def count(self, what: str) -> None:
-        """Take the ``n`` entries that follow from what a request may have."""
+        """Deduct the ``n`` entries that follow from those that a request may have."""
         if self.counts:
             self.out.line("room -= n")
             self.out.line(f"if room < 0: raise too_many({what!r})")
@@ -248,7 +249,7 @@ class _Writer:
             self.out.line(f"{items}.append({item})")
 
     def nested(self, spec: MessageSpec, target: str, *, null: bool, tagged: bool) -> None:
-        """A struct in a struct: if it can be null, a byte says whether it is there: 1, or else -1, in a tag 0."""
+        """A struct in a struct. If it can be null, a byte says whether it is there: 1 if so, else -1 (0 in a tag)."""
         item = self.out.local("item")
         if not null:
             self.struct(spec, item)
@@ -264,7 +265,8 @@ class _Writer:
         self.out.line(f"else: raise bad_length({spec.name!r}, n)")
 
     def tags(self, tagged: list[tuple[int, FieldSpec]], var: str) -> None:
-        """The tagged fields at the end of a struct: rising, each as long as it says, unknown ones passed over."""
+        """The tagged fields at the end of a struct: tags must rise, each must be as long as it says, unknown ones are
+        skipped."""
         out = self.out
         self.run.append(("B", "n"))
         self.flush()

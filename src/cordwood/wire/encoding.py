@@ -1,11 +1,11 @@
-"""From a declaration to the text of a function that encodes one version of it.
+"""From a declaration to the source of a function that encodes one version of it.
 
-The function collects pieces and joins them once. Values of fixed size that stand side by side, and the length that
-follows them, are packed by one ``struct`` call. Records are the exception to joining: a slice of a file, and bytes that
-are long, become chunks of their own, with one ``bytes`` between two of them.
+The function collects pieces and joins them once. Adjacent values of fixed size, and the length that follows them, are
+packed by one ``struct`` call. Records are the exception to joining: slices of files, and long runs of bytes, become
+chunks of their own, with one ``bytes`` between two of them.
 
-A message that its version cannot carry (null where there can be none, a number too large) is a bug of ours: it fails
-an assertion.
+A message that its version cannot carry (null where that is not allowed, a number too large) is a bug in Cordwood: it
+fails an assertion.
 """
 
 from struct import error as struct_error
@@ -61,11 +61,11 @@ class _Writer:
         self.out = Source(_CONSTANTS)
         self.version = version
         self.flexible = version in spec.flexible
-        # What the next struct call will pack: codes and expressions ("x", a zero byte, has none).
+        # What the next struct call will pack: format codes and expressions ("x", a zero byte, has none).
         self.run: list[tuple[str, str]] = []
 
     def flush(self) -> None:
-        """Write the values that wait in ``run``."""
+        """Write the values collected in ``run``."""
         run, self.run = self.run, []
         if run:
             self.out.line(f"w({self.packed(run)})")
@@ -103,7 +103,7 @@ class _Writer:
             self.sized(kind, value, null=null, compact=compact)
 
     def sized(self, kind: Scalar, value: str, *, null: bool, compact: bool) -> None:
-        """A string or bytes: a length, then as many bytes."""
+        """A string or bytes: a length, then that many bytes."""
         out, data, n = self.out, self.out.local("data"), self.out.local("n")
         encoded = f"{value}.encode()" if kind is STRING else value
         if null:
@@ -117,7 +117,7 @@ class _Writer:
         out.line(f"w({data})")
 
     def length(self, code: str, n: str, *, compact: bool, string: bool = False) -> None:
-        """Write a length or a count together with what waits before it."""
+        """Write a length or a count together with the values collected before it."""
         run, self.run = self.run, []
         if not compact:
             self.out.line(f"w({self.packed([*run, (code, n)])})")
@@ -169,7 +169,7 @@ class _Writer:
         self.out.line(f"w({short}[len({items})](*{items}) if len({items}) < {len(methods)} else {long})")
 
     def nested(self, spec: MessageSpec, value: str, *, null: bool, tagged: bool) -> None:
-        """A struct in a struct: if it can be null, a byte says whether it is there: 1, or else -1, in a tag 0."""
+        """A struct in a struct. If it can be null, a byte says whether it is there: 1 if so, else -1 (0 in a tag)."""
         item = self.out.local("item")
         self.out.line(f"{item} = {value}")
         if not null:
@@ -226,7 +226,7 @@ class _Writer:
         return f"{value} != {field.default!r}"
 
     def differs_in_a_field(self, spec: MessageSpec, value: str) -> str:
-        """The condition under which a struct is not as it is made: each follower's fetch asks it."""
+        """The condition under which a struct differs from a new one: every follower's fetch evaluates it."""
         if all(isinstance(field.default, (int, str)) for field in spec.fields):
             return " or ".join(f"{value}.{field.name} != {field.default!r}" for field in spec.fields)
         default = self.out.constant(f"default_{spec.name}", spec.cls(), key=("default", spec.cls))

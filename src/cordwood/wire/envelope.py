@@ -1,4 +1,4 @@
-"""What the frames of both sides have in common: a size in front, tags in the header, a body that fills the rest."""
+"""What frames in both directions have in common: a size in front, tags in the header, a body that fills the rest."""
 
 from collections.abc import Sequence
 from struct import Struct
@@ -14,7 +14,7 @@ M = TypeVar("M")
 
 SIZE: Final = Struct(">i")
 REQUEST_START_BYTES: Final = 10
-"""API key, version, correlation id, and the length of the client's id."""
+"""API key, version, correlation id, and the length of the client id."""
 
 
 def skip_header_tags(frame: memoryview, pos: int) -> int:
@@ -27,7 +27,7 @@ def skip_header_tags(frame: memoryview, pos: int) -> int:
 
 
 def read_all(cls: type[M], version: int, frame: memoryview, pos: int) -> M:
-    """The message that lies in a frame from *pos* to its end."""
+    """The message that fills a frame from *pos* to its end."""
     message, end = decoder(cls, version)(frame, pos)
     if end != len(frame):
         raise too_long(cls, version, len(frame) - end)
@@ -43,7 +43,7 @@ def length_of(chunks: Sequence[Chunk]) -> int:
 
 
 def with_head(head: bytes, chunks: list[Chunk]) -> list[Chunk]:
-    """Every message begins with bytes of its own, so the head joins the first chunk."""
+    """Put *head* in front: every message begins with ``bytes``, so the head joins the first chunk."""
     if not chunks:
         return [head]
     first = chunks[0]

@@ -1,8 +1,9 @@
-"""Frames as the broker reads and writes them: the size before them, the header in them, the body after it.
+"""Frames as the broker reads and writes them: a size, a header, and a body.
 
-A request's header is read by hand because every request pays for it; ``messages/headers.py`` declares the same header
-and the tests hold both to be equal. Reading one never raises for an API or a version that is unknown: the broker must
-answer those (an ApiVersions request of an unknown version is answered in version 0), or close with a good reason.
+Request headers are decoded by hand-written code, because every request pays for it; ``messages/headers.py`` declares
+the same header, and tests make sure that both agree. Reading a header never raises for an unknown API or version: the
+broker must answer such a request (ApiVersions of an unknown version is answered in version 0), or close the connection
+with a good reason.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,7 @@ _METADATA_SURPLUS_FROM: Final = 11
 
 
 class RequestHead:
-    """What is known of a request before its body is read: of an API that nobody knows, no more than the numbers."""
+    """What is known of a request before its body is read: for an unknown API, only the numbers."""
 
     __slots__ = ("api_key", "api_version", "body", "client_id", "correlation_id")
 
@@ -43,7 +44,7 @@ class RequestHead:
 
     @property
     def api(self) -> Api | None:
-        """None for an API key that nobody knows."""
+        """None for an unknown API key."""
         return APIS.get(self.api_key)
 
     @property
@@ -57,7 +58,7 @@ def read_request_head(frame: memoryview) -> RequestHead:
     """The header of a request, given its frame without the size.
 
     Raises:
-        ProtocolError: there is no header in these bytes.
+        ProtocolError: the bytes do not begin with a header.
     """
     if _read_usual_head is not None:
         usual = _read_usual_head(frame, _FLEXIBLE_FROM)
@@ -105,7 +106,7 @@ def read_request(head: RequestHead, frame: memoryview) -> object:
 
 @cache
 def request_reader(api_key: int, api_version: int) -> Callable[[memoryview, int], object]:
-    """The function ``(frame, where the body begins) -> request`` of one API and version."""
+    """The function ``(frame, where the body begins) -> request`` for one API and version."""
     cls = APIS[api_key].request
     decode = decoder(cls, api_version)
 
@@ -121,13 +122,13 @@ def request_reader(api_key: int, api_version: int) -> Callable[[memoryview, int]
 
 
 def _without_librdkafkas_surplus(frame: memoryview, pos: int) -> memoryview:
-    """Kafka ignores what follows a request, so nobody noticed that librdkafka asks for all topics with three bytes too
-    many: it writes the missing list as four zeros instead of one (confluentinc/librdkafka#5049)."""
+    """Cut off the three bytes too many with which librdkafka asks for all topics: it writes the missing list as four
+    zeros instead of one (confluentinc/librdkafka#5049). Kafka ignores what follows a request, so nobody noticed."""
     return frame[:-3] if len(frame) - pos == 7 and not any(frame[pos : pos + 4]) else frame
 
 
 class Encoded:
-    """The bytes of a response in one version: for one that is given again and again, by whoever remembers it."""
+    """The body of a response, encoded in one version, to be kept and sent again and again."""
 
     __slots__ = ("api_version", "body", "cls")
 
@@ -138,7 +139,7 @@ class Encoded:
 
     @property
     def message(self) -> object:
-        """What it says."""
+        """The decoded message."""
         message: object = read_all(self.cls, self.api_version, memoryview(self.body), 0)
         return message
 
@@ -156,7 +157,7 @@ def response_frame(*, correlation_id: int, api_key: int, api_version: int, messa
 
 @cache
 def _response_writer(api_key: int, api_version: int) -> tuple[type, WriteFrame, Struct]:
-    """(the class of the answer, what makes a frame of one, the layout of what comes before it)."""
+    """The response's class, the function that makes a frame of one, and the layout of what precedes the body."""
     api = APIS[api_key]
     header = _SIZE_AND_ID_AND_NO_TAGS if api.response_header_version(api_version) else _SIZE_AND_ID
     encode = encoder(api.response, api_version)

@@ -1,8 +1,8 @@
-"""What stands where in one version of a message: what native code (``native/``) is told of a declaration.
+"""The layout of one version of a message: what native code (``native/``) is told of a declaration.
 
 A layout is ``(class, flexible, plain fields, tagged fields by tag, fields that the version lacks)``. A field is
 ``(name, letter of its kind, array, nullable, compact, tag or -1, least size, default, layout of its struct or None)``,
-where the default is ``list`` for a new list, a message's class for a new one of it, or else the value itself.
+where the default is ``list`` for a new list, a message's class for a new instance of it, or else the value itself.
 """
 
 from typing import Final
@@ -21,13 +21,13 @@ def layout(spec: MessageSpec, version: int) -> Layout:
 
 
 def fields_alone(spec: MessageSpec) -> Layout:
-    """A layout for whoever makes messages and has no bytes: every field, and its default."""
+    """A layout for making messages without decoding: every field, and its default."""
     version = spec.versions[0]
     return spec.cls, False, (), (), tuple(_field(field, version, flexible=False) for field in spec.fields)
 
 
 def _layout(spec: MessageSpec, version: int, *, flexible: bool) -> Layout:
-    """Structs do not say which versions are flexible: the message around them does."""
+    """*flexible* is passed down because only the outermost message says which versions are flexible."""
     groups = spec.plain(version), [field for _, field in spec.tagged(version)], spec.absent(version)
     fields = (tuple(_field(field, version, flexible=flexible) for field in group) for group in groups)
     return (spec.cls, flexible, *fields)

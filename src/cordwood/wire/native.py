@@ -1,7 +1,7 @@
-"""What this build has in C (``native/``): ``native`` is that module, or None. Whoever uses it can do without.
+"""What this build has in C (``native/``): ``native`` is that module, or None. All callers can do without it.
 
-The sources as they are have none (see setup.py), nor has an interpreter that is not the process's first. Some of its
-functions are there on some systems and processors alone: ask with ``getattr(native, name, instead)``.
+An uncompiled source tree has none (see setup.py), nor do subinterpreters. Some functions exist only on certain systems
+or processors: ask with ``getattr(native, name, instead)``.
 """
 
 try:

@@ -1,6 +1,6 @@
-"""Every API that faces a client: its key, its two messages, its versions.
+"""Every API for clients: its key, its two messages, its versions.
 
-Being here means that the wire layer can read and write it; whether a broker serves it is the broker's business.
+The wire layer can read and write all APIs listed here; whether a broker serves them is the broker's business.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from .types import API_VERSIONS_KEY, VERSION_MAX, spec_of
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API. ``flexible_from`` is beyond all versions for the few that never became flexible."""
+    """One API. For the few that never became flexible, ``flexible_from`` is beyond all versions."""
 
     key: int
     name: str
@@ -27,7 +27,8 @@ class Api:
         return 2 if version >= self.flexible_from else 1
 
     def response_header_version(self, version: int) -> int:
-        """A client reads an ApiVersions answer before it knows what the broker speaks, so that one stays at 0."""
+        """The header's version. For ApiVersions it is always 0, because a client reads that response before it knows
+        what the broker supports."""
         return 1 if version >= self.flexible_from and self.key != API_VERSIONS_KEY else 0
 
 

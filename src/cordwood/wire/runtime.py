@@ -12,27 +12,28 @@ from cordwood.ports import Buffer, Chunk, FileSlice
 UINT32_MAX: Final = 0xFFFFFFFF
 STRING_LENGTH_MAX: Final = 0x7FFF
 
-# In one request: a Fetch of 50,000 partitions of as many topics fits. Some entries take a kilobyte with their answer.
+# In one request: enough for a Fetch of 50,000 partitions of as many topics. With its response, an entry may take a
+# kilobyte.
 ENTRIES_MAX: Final = 100_000
 
-# Records at least this long travel as a chunk of their own; shorter ones are cheaper to copy than to hand on.
+# Records at least this long become a chunk of their own; shorter ones are cheaper to copy than to pass on.
 CHUNK_BYTES_MIN: Final = 16384
 
-# Arrays of integers are mostly short (replicas, in-sync replicas): these spare the search for a format.
+# Arrays of integers are mostly short (replicas, in-sync replicas): for those, no format has to be looked up.
 SHORT_ARRAY_MAX: Final = 16
 
 
-# Readers of 0 to 127 bytes.
+# Functions that read strings of 0 to 127 bytes.
 SHORT_TEXT: Final = tuple(struct.Struct(f"{length}s").unpack_from for length in range(128))
 
 
 def short_arrays(code: str, method: str) -> tuple[Callable[..., object], ...]:
-    """The method of the structs of 0, 1, ... values of one kind."""
+    """The method *method* of the structs of 0, 1, ... values of one kind."""
     return tuple(getattr(struct.Struct(f">{count}{code}"), method) for count in range(SHORT_ARRAY_MAX + 1))
 
 
 def read_uvarint(buf: Buffer, pos: int, first: int) -> tuple[int, int]:
-    """The rest of an unsigned varint of up to 32 bits whose first byte, over 127, is read already."""
+    """An unsigned varint of up to 32 bits whose first byte, over 127, has been read already."""
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
         byte = buf[pos]
@@ -68,7 +69,7 @@ SMALL_UVARINTS: Final = tuple(bytes([value]) for value in range(128))
 
 
 def read_tag(buf: Buffer, pos: int, previous: int) -> tuple[int, int, int]:
-    """(tag, where its value ends, where its value starts) of a tagged field: inside the buffer, tags rising."""
+    """(tag, where its value ends, where its value starts) of a tagged field: in the buffer, with rising tags."""
     tag = buf[pos]
     pos += 1
     if tag > 127:
@@ -85,7 +86,7 @@ def read_tag(buf: Buffer, pos: int, previous: int) -> tuple[int, int, int]:
 
 
 def skip_tags(buf: Buffer, pos: int, count: int) -> int:
-    """Pass over the tagged fields of a header, which nobody here knows; the count's first byte is read already."""
+    """Skip the tagged fields of a header, which are all unknown; the count's first byte has been read already."""
     if count > 127:
         count, pos = read_uvarint(buf, pos, count)
     if count * 2 > len(buf) - pos:
@@ -96,7 +97,7 @@ def skip_tags(buf: Buffer, pos: int, count: int) -> int:
 
 
 def pass_tags(buf: Buffer, pos: int, count: int) -> int:
-    """Pass over *count* tagged fields that nobody here knows."""
+    """Skip *count* unknown tagged fields."""
     tag = -1
     for _ in range(count):
         tag, pos, _ = read_tag(buf, pos, tag)
@@ -112,9 +113,9 @@ _UNKNOWN: Final = SafeUUID.unknown
 
 @lru_cache(maxsize=4096)
 def make_uuid(data: bytes) -> UUID:
-    """A UUID of its 16 bytes, without the checks that make UUID's constructor take a microsecond.
+    """A UUID from its 16 bytes, without the checks that make UUID's constructor take a microsecond.
 
-    Topic ids come again and again, and two equal ones that are one object compare without a call.
+    The same topic ids come again and again; two equal ones that are the same object compare without a call.
     """
     made = _new(UUID)
     _set_int(made, _int_from_bytes(data, "big"))
@@ -123,14 +124,14 @@ def make_uuid(data: bytes) -> UUID:
 
 
 def records_length(records: Chunk | Sequence[Chunk]) -> int:
-    """Bytes of records, whether they are in memory, in a file, or in several pieces."""
+    """The size of records in bytes, whether they are in memory, in a file, or in several pieces."""
     if isinstance(records, FileSlice):
         return records.length
     return sum(map(len, records)) if isinstance(records, (list, tuple)) else len(records)
 
 
 def put_records(records: Chunk | Sequence[Chunk], parts: list[Buffer], chunks: list[Chunk]) -> list[Buffer]:
-    """Add records behind *parts*, bytes that still wait to be joined; the bytes that wait now."""
+    """Add records after *parts*, the pieces not yet joined; return the pieces that are not yet joined now."""
     if isinstance(records, (list, tuple)):
         for piece in records:
             parts = _put_chunk(piece, parts, chunks)
@@ -152,15 +153,15 @@ def _put_chunk(chunk: Chunk, parts: list[Buffer], chunks: list[Chunk]) -> list[B
 
 
 def beyond(what: str, claimed: int, left: int) -> ProtocolError:
-    """A length or a count that the frame cannot hold."""
+    """The error for a length or a count that the frame cannot hold."""
     return ProtocolError(f"{what}: {claimed} claimed, {left} bytes left")
 
 
 def too_many(what: str) -> ProtocolError:
-    """More than any client has reason to send at once."""
+    """The error for more entries than any client has reason to send at once."""
     return ProtocolError(f"{what}: more than {ENTRIES_MAX} entries in one request")
 
 
 def bad_length(what: str, length: int) -> ProtocolError:
-    """A length below zero: null where there can be none, or nonsense."""
+    """The error for a length below zero: null where it is not allowed, or nonsense."""
     return ProtocolError(f"{what}: null is not allowed" if length == -1 else f"{what}: length {length}")

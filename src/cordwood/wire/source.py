@@ -1,4 +1,4 @@
-"""The text of one generated function, as it grows."""
+"""The source of one generated function, as it grows."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import Any, cast
 
 
 class Source:
-    """Lines of one function, and the constants that they name."""
+    """The lines of one function, and the constants that they refer to."""
 
     def __init__(self, constants: dict[str, object]) -> None:
         self.lines: list[str] = []
@@ -21,7 +21,7 @@ class Source:
 
     @contextmanager
     def block(self, opening: str) -> Iterator[None]:
-        """A line that ends in a colon, and what stands under it."""
+        """A line that ends in a colon, and the block below it."""
         self.line(opening)
         self._depth += 1
         before = len(self.lines)
@@ -31,12 +31,12 @@ class Source:
         self._depth -= 1
 
     def local(self, stem: str) -> str:
-        """A name that nothing else in the function has."""
+        """A name that is unique within the function."""
         self._count += 1
         return f"{stem}{self._count}"
 
     def constant(self, stem: str, value: object, *, key: object) -> str:
-        """The name of a constant; asked again with the same key, the same name."""
+        """The name of a constant: always the same for the same key."""
         name = self._known.get(key)
         if name is None:
             name = self._known[key] = stem if stem not in self.constants else self.local(f"{stem}_")

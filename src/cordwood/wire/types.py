@@ -1,7 +1,7 @@
 """How a message is declared: one typed class for all of its versions.
 
-A declaration reads like Kafka's documentation of the message and is an ordinary slotted class, which mypy understands
-as a dataclass with keyword-only fields::
+A declaration reads like Kafka's documentation of the message, and is an ordinary slotted class that mypy understands as
+a dataclass with keyword-only fields::
 
     @message(key=0, versions="3-13", flexible="9+")
     class ProduceRequest:
@@ -19,7 +19,7 @@ Every field has a default, and a field that a version lacks keeps it, so a handl
 The default is Kafka's, or else the type's zero: ``0``, ``False``, ``""``, an empty list, the zero UUID, ``None`` where
 the annotation allows it. A *tagged struct* is annotated ``| None``: None stands for "not sent".
 
-What is declared here is compiled by ``compiler.py``; a class knows nothing of how it is encoded.
+``compiler.py`` compiles the declarations; a class knows nothing of how it is encoded.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,13 +37,13 @@ VERSION_MAX: Final = 32767
 API_VERSIONS_KEY: Final = 18
 NO_UUID: Final = UUID(int=0)
 
-# Authorized operations travel as a bit field; this is "nobody asked".
+# Authorized operations are sent as a bit field; this value means "not asked for".
 OPERATIONS_UNKNOWN: Final = -(2**31)
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A value on the wire that is not a struct: a letter of the ``struct`` module, or one of the names below."""
+    """A value on the wire that is not a struct: a format letter of the ``struct`` module, or one of the names below."""
 
     code: str
     size: int = 0
@@ -67,8 +67,8 @@ u16 = Annotated[int, Scalar("H", 2)]
 u32 = Annotated[int, Scalar("I", 4)]
 f64 = Annotated[float, Scalar("d", 8)]
 
-# Record batches: decoded to a memoryview of the frame, never copied; encoded from bytes, from a slice of a file that is
-# sent and not read, or from several of these in a row.
+# Record batches: decoded to a memoryview of the frame, never copied; encoded from bytes, from a slice of a file (which
+# is sent without being read), or from several of these in a row.
 Records = Annotated[Chunk | Sequence[Chunk], RECORDS]
 
 _SCALARS: Final[dict[object, Scalar]] = {bool: BOOL, str: STRING, bytes: BYTES, UUID: UUID_BYTES}
@@ -89,7 +89,7 @@ class FieldSpec:
     compact: bool
 
     def fresh_default(self) -> object:
-        """The value of this field where a version lacks it; never shared if it can be changed."""
+        """The value of this field where a version lacks it; never shared if it is mutable."""
         if self.default is list:
             return []
         if isinstance(self.default, MessageSpec):
@@ -99,7 +99,7 @@ class FieldSpec:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MessageSpec:
-    """A declared message, or a struct inside of one."""
+    """A declared message, or a struct inside one."""
 
     cls: type
     name: str
@@ -115,7 +115,7 @@ class MessageSpec:
         return [spec for spec in self.present(version) if spec.tag is None]
 
     def tagged(self, version: int) -> list[tuple[int, FieldSpec]]:
-        """The tagged fields of a version with their tags, in the order in which they travel."""
+        """The tagged fields of a version with their tags, in the order in which they are sent."""
         found = [(spec.tag, spec) for spec in self.present(version) if spec.tag is not None]
         return sorted(found, key=lambda pair: pair[0])
 
@@ -124,7 +124,7 @@ class MessageSpec:
 
 
 def spec_of(cls: type) -> MessageSpec:
-    """What ``@message`` noted about a class."""
+    """What ``@message`` has recorded about a class."""
     spec = getattr(cls, "__wire__", None)
     assert isinstance(spec, MessageSpec), f"{cls.__name__} is not declared with @message"
     return spec
@@ -153,7 +153,7 @@ class _Options:
     compact: bool
 
 
-# Any, because this stands where the default of a field of whatever type stands.
+# Returns Any, because it is used in place of the default of a field of any type.
 def v(
     versions: str = "0+",
     *,
@@ -162,14 +162,14 @@ def v(
     null: str | None = None,
     compact: bool = True,
 ) -> Any:  # noqa: ANN401
-    """Describe a field that is not simply there in all versions.
+    """Describe a field that is more than simply present in all versions.
 
     Args:
-        versions: those that have it.
-        default: its value in the others, and for whoever builds a message without naming it.
-        tag: its number among the tagged fields: it is sent only if it differs from the default.
-        null: the versions in which None may be sent (all, if the annotation allows None). For a tagged struct it must
-            be said: there None is usually the tag that is not sent, and what can be null is sent always.
+        versions: the versions that have it.
+        default: its value in other versions, and in a message that is built without naming it.
+        tag: its number among the tagged fields; it is sent only if it differs from the default.
+        null: the versions in which None may be sent (all, if the annotation allows None). For a tagged struct this must
+            be given explicitly: None there usually means that the tag is not sent, but a nullable one is always sent.
         compact: False for the one string that keeps its 2-byte length even in flexible versions.
     """
     return _Options(span(versions), default, tag, None if null is None else span(null), compact)
@@ -186,7 +186,7 @@ def message(*, key: int | None = None, versions: str, flexible: str = "none") ->
 def message(
     cls: type[T] | None = None, /, *, key: int | None = None, versions: str = "0+", flexible: str = "none"
 ) -> type[T] | Callable[[type[T]], type[T]]:
-    """Declare a message (with its versions, those that are flexible, and its API key) or, bare, a struct inside one."""
+    """Declare a message (with its versions, which of them are flexible, and its API key) or, bare, a struct in one."""
     if cls is not None:
         return _declare(cls, None, span(versions), span(flexible))
     return lambda found: _declare(found, key, span(versions), span(flexible))
@@ -198,9 +198,9 @@ def _declare(cls: type[T], key: int | None, versions: range, flexible: range) ->
         setattr(cls, spec.name, _as_dataclass_field(spec))
     for name, method in (("__init__", _compile_init), ("__eq__", _equal), ("__hash__", None), ("__repr__", _represent)):
         setattr(cls, name, method)
-    cls.__doc__ = cls.__doc__ or cls.__name__  # or dataclass() would spell out a signature, which takes long
-    # The stock __init__, __repr__ and __eq__ are compiled for each class at import, which would cost a broker's start
-    # 0.1 s for some 350 classes; ours are shared, or compiled at first use.
+    cls.__doc__ = cls.__doc__ or cls.__name__  # otherwise dataclass() would spell out a signature, which is slow
+    # The stock __init__, __repr__ and __eq__ are compiled for each class at import, which would add 0.1 s to a broker's
+    # start for some 350 classes; ours are shared, or compiled at first use.
     made = dataclass(init=False, repr=False, eq=False, match_args=False, kw_only=True, slots=True)(cls)
     made.__wire__ = MessageSpec(made, cls.__name__, key, versions, flexible, specs)  # type: ignore[attr-defined]
     return made
@@ -229,7 +229,7 @@ def _field(cls: type, name: str, hint: object) -> FieldSpec:
 
 
 def _classify(hint: object) -> tuple[Scalar | MessageSpec, bool, bool]:
-    """(what it is, is it an array of it, may it be None) of one annotation."""
+    """What one annotation says: (the kind, is it an array of that, may it be None)."""
     nullable = array = False
     if get_origin(hint) in (Union, UnionType):
         (hint,) = (arg for arg in get_args(hint) if arg is not NoneType)
@@ -262,14 +262,14 @@ def _as_dataclass_field(spec: FieldSpec) -> Field[object]:
 
 
 def generated_maker(cls: type[T]) -> type[T]:
-    """A function to be called like *cls* itself."""
+    """A function that can be called like *cls* itself."""
     lines, constants = _assignments(cls)
     constants |= {"new": object.__new__, "cls": cls}
     return cast(type[T], _function(cls, "make", ["self = new(cls)", *lines, "return self"], constants))
 
 
 def _compile_init(self: object, **values: object) -> None:
-    """The ``__init__`` of a class until it is first called."""
+    """The ``__init__`` of a class until its first call, which compiles the real one."""
     cls = type(self)
     made = _function(cls, "__init__", *_assignments(cls))
     setattr(cls, "__init__", made)  # noqa: B010
@@ -277,7 +277,7 @@ def _compile_init(self: object, **values: object) -> None:
 
 
 def _assignments(cls: type) -> tuple[list[str], dict[str, object]]:
-    """The lines that give each field its value or its default, and the constants that they name."""
+    """The lines that give each field its value or its default, and the constants that they refer to."""
     lines: list[str] = []
     constants: dict[str, object] = {}
     for spec in spec_of(cls).fields:
@@ -291,7 +291,7 @@ def _assignments(cls: type) -> tuple[list[str], dict[str, object]]:
 
 
 def _function(cls: type, name: str, lines: list[str], constants: dict[str, Any]) -> Callable[..., object]:
-    """A function of the class's fields, all by name; ``__init__`` is given the object as well."""
+    """A function with all fields of the class as keyword arguments; ``__init__`` also gets the object."""
     first = "self, *, " if name == "__init__" else "*, "
     head = f"def {name}({first}{', '.join(f'{spec.name}=d_{spec.name}' for spec in spec_of(cls).fields)}):"
     text = "\n    ".join([head, *(lines or ["pass"])])

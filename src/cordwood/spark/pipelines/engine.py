@@ -137,8 +137,8 @@ class Engine:
             for message in self._messages():
                 self._take(message)
         except Exception as error:  # anything in the pipeline's own files, or that Spark finds in them
-            print(f"the run failed: {error}", flush=True)
             if not self._is_aborted:  # otherwise Spark was taken away from it, which is not a failure
+                print(f"the run failed: {error}", flush=True)
                 # A flow's own error is better than what Spark says about the whole.
                 text = self._failures[0] if self._failures else _reason_of(error)
                 self._say(journal.RUN, journal.FAILED, text=text)
@@ -148,11 +148,11 @@ class Engine:
 
     def _messages(self) -> Iterator[str]:
         """Run the pipeline, and yield what it reports."""
+        assert self._session is not None
         from pyspark.pipelines import cli
         from pyspark.pipelines.spark_connect_graph_element_registry import SparkConnectGraphElementRegistry
         from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph, start_run
 
-        assert self._session is not None
         spec = cli.load_pipeline_spec(self._project.spec)
         graph = create_dataflow_graph(
             self._session,

@@ -1,7 +1,7 @@
-"""Every message that a client may send or be sent. The themes are the modules of this package.
+"""Every message that a client may send or receive. This package has a module for each theme.
 
-A message that is asked for here brings all of them, as a broker needs them, and at no other time: whoever imports from
-a theme loads that theme alone.
+Importing any message from here loads all themes, as a broker needs them; importing from a theme's module loads only
+that theme.
 """
 
 from importlib import import_module
@@ -845,7 +845,7 @@ _THEMES: Final = (
 if not TYPE_CHECKING:  # a type checker would take any name for one of ours
 
     def __getattr__(name: str) -> object:
-        """Called for a name that is not here yet: the first message that is asked for, or one that does not exist."""
+        """Called for a name that is not here yet: the first message to be imported, or one that does not exist."""
         exported = frozenset(__all__)
         if name not in exported:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,7 +18,7 @@ class DescribeQuorumRequestTopic:
 
 @message(key=55, versions="0-2", flexible="0+")
 class DescribeQuorumRequest:
-    """Ask how the metadata quorum stands."""
+    """Ask for the state of the metadata quorum."""
 
     topics: list[DescribeQuorumRequestTopic] = v()
 
@@ -118,7 +118,7 @@ class UnregisterBrokerRequest:
 
 @message(key=64, versions="0", flexible="0+")
 class UnregisterBrokerResponse:
-    """Whether it is forgotten."""
+    """Whether it has been forgotten."""
 
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
@@ -146,7 +146,7 @@ class AddRaftVoterRequest:
 
 @message(key=80, versions="0-1", flexible="0+")
 class AddRaftVoterResponse:
-    """Whether it votes."""
+    """Whether it has become a voter."""
 
     throttle_time_ms: i32 = 0
     error_code: i16 = 0

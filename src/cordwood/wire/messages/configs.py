@@ -179,7 +179,7 @@ class DescribeClientQuotasRequest:
 
 @message
 class ClientQuotaEntity:
-    """A part of whom a quota is for; no name means the default."""
+    """Part of the entity that a quota applies to; no name means the default."""
 
     entity_type: str = ""
     entity_name: str | None = None

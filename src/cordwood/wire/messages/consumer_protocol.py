@@ -1,4 +1,4 @@
-"""What consumers of the classic protocol tell each other through JoinGroup and SyncGroup, opaque to the broker."""
+"""What consumers of the classic protocol tell each other through JoinGroup and SyncGroup; opaque to the broker."""
 
 from cordwood.wire.types import i32, message, v
 

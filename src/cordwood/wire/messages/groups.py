@@ -44,7 +44,7 @@ class JoinGroupResponse:
     protocol_type: str | None = v("7+")
     protocol_name: str | None = v(default="", null="7+")
     leader: str = ""
-    skip_assignment: bool = v("9+")  # the leader came back and shall not assign anew
+    skip_assignment: bool = v("9+")  # the leader has come back, and must not compute a new assignment
     member_id: str = ""
     members: list[JoinGroupResponseMember] = v()  # for the leader only
 
@@ -57,7 +57,7 @@ class SyncGroupRequestAssignment:
 
 @message(key=14, versions="0-5", flexible="4+")
 class SyncGroupRequest:
-    """The leader hands over its assignments; the others ask for theirs."""
+    """The leader sends its assignments; the others ask for theirs."""
 
     group_id: str = ""
     generation_id: i32 = 0
@@ -311,7 +311,7 @@ class ConsumerGroupDescribeResponseGroup:
 
 @message(key=69, versions="0-1", flexible="0+")
 class ConsumerGroupDescribeResponse:
-    """The groups with their members, and what each has and shall have."""
+    """The groups with their members, and each member's current and target assignment."""
 
     throttle_time_ms: i32 = 0
     groups: list[ConsumerGroupDescribeResponseGroup] = v()

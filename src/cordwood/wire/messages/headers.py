@@ -1,4 +1,4 @@
-"""The headers of requests and responses. ``frame.py`` handles them by hand, for speed, and is tested with these."""
+"""The headers of requests and responses. ``frame.py`` handles them by hand, for speed, and is tested against these."""
 
 from cordwood.wire.types import i16, i32, message, v
 

@@ -1,4 +1,4 @@
-"""Who is it, and may they: SASL, ACLs, SCRAM credentials, delegation tokens."""
+"""Authentication and authorization: SASL, ACLs, SCRAM credentials, delegation tokens."""
 
 from cordwood.wire.types import i8, i16, i32, i64, message, v
 
@@ -261,7 +261,7 @@ class CreateDelegationTokenResponse:
 
 @message(key=39, versions="1-2", flexible="2+")
 class RenewDelegationTokenRequest:
-    """Let a token live on."""
+    """Extend a token's lifetime."""
 
     hmac: bytes = b""
     renew_period_ms: i64 = 0

@@ -470,7 +470,7 @@ class DescribeShareGroupOffsetsRequestGroup:
 
 @message(key=90, versions="0-1", flexible="0+")
 class DescribeShareGroupOffsetsRequest:
-    """Ask where share groups stand; no list of topics means all of them."""
+    """Ask for the positions of share groups; no list of topics means all of them."""
 
     groups: list[DescribeShareGroupOffsetsRequestGroup] = v()
 
@@ -502,7 +502,7 @@ class DescribeShareGroupOffsetsResponseGroup:
 
 @message(key=90, versions="0-1", flexible="0+")
 class DescribeShareGroupOffsetsResponse:
-    """Where share groups stand, and how far they lag."""
+    """The positions of share groups, and how far they lag."""
 
     throttle_time_ms: i32 = 0
     groups: list[DescribeShareGroupOffsetsResponseGroup] = v()

@@ -40,7 +40,7 @@ class PushTelemetryRequest:
 
 @message(key=72, versions="0", flexible="0+")
 class PushTelemetryResponse:
-    """Whether they were taken."""
+    """Whether they were accepted."""
 
     throttle_time_ms: i32 = 0
     error_code: i16 = 0

@@ -7,7 +7,7 @@ from cordwood.wire.types import i8, i16, i32, i64, message, v
 
 @message
 class CreateTopicsRequestAssignment:
-    """The brokers that shall hold a partition, the preferred leader first."""
+    """The brokers that are to hold a partition, the preferred leader first."""
 
     partition_index: i32 = 0
     broker_ids: list[i32] = v()
@@ -34,7 +34,7 @@ class CreateTopicsRequestTopic:
 
 @message(key=19, versions="2-7", flexible="5+")
 class CreateTopicsRequest:
-    """Create topics, or (`validate_only`) say what would come of it."""
+    """Create topics, or (`validate_only`) say what the result would be."""
 
     topics: list[CreateTopicsRequestTopic] = v()
     timeout_ms: i32 = 60000
@@ -149,7 +149,7 @@ class ElectLeadersRequestTopic:
 
 @message(key=43, versions="0-2", flexible="2+")
 class ElectLeadersRequest:
-    """Let partitions elect: the preferred replica (type 0), or any replica at the price of lost records (1)."""
+    """Elect leaders: the preferred replica (type 0), or any replica at the price of lost records (1)."""
 
     election_type: i8 = v("1+")
     topic_partitions: list[ElectLeadersRequestTopic] | None = v(default=[])
