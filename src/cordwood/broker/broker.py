@@ -175,8 +175,7 @@ class Broker:
         return self._take_effects()
 
     def metadata_written(self, token: int, change: MetadataChange, now: Instant) -> list[Effect]:
-        """The store has done what a proposal asked for. *change* is empty if ``metadata_changed`` has already reported
-        it.
+        """The store has done what a proposal asked for. *change* is empty if ``metadata_changed`` has reported it.
 
         It always is if others write to the store, too: only the store's feed has all changes in their order.
         """

@@ -273,8 +273,7 @@ class Controllership:
     # ------------------------------------------------------------------ deaths of other brokers
 
     def process_is_gone(self, node: NodeId) -> None:
-        """Nothing listens at a broker's address any more. The controller acts on it; or everybody, if that was the
-        controller.
+        """Nothing listens at a broker's address any more. The controller acts; or everybody, if it was the controller.
 
         If the broker is alive after all, it finds its registration gone and registers again.
         """

@@ -216,8 +216,7 @@ class Proposals:
             self._rest = self._timers.at(now.mono_ms, self._rested)
 
     def _miss_answer(self, now: Instant) -> None:
-        """The store does not answer. The first client may wait longer; after that, the store's answer is of no use to
-        it.
+        """The store does not answer. The first client may wait on; after that, the store's answer is of no use to it.
 
         The others wait for it, too, but no longer than for a store that is away.
         """

@@ -1,5 +1,4 @@
-"""The partitions that this broker holds: opened at start, created and removed as the metadata says, maintained in
-between.
+"""The partitions that this broker holds: opened at start, created and removed as the metadata says, and maintained.
 
 In a cluster, a replica begins with the high watermark of the last checkpoint, and does not lead what it led in a former
 life until the metadata gives it a newer leader epoch. A broker on its own has committed all that is in its logs.

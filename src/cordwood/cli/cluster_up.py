@@ -1,5 +1,4 @@
-"""``cordwood cluster up``: a ZooKeeper and some brokers on this machine, each in a process of its own, until a signal
-arrives.
+"""``cordwood cluster up``: a ZooKeeper and some brokers on this machine, each in its own process, until a signal comes.
 
 Log lines go to standard error, each prefixed with the name of its process. A process that ends by itself is reported;
 the cluster goes on as long as its ZooKeeper and one broker do.

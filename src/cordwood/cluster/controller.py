@@ -1,5 +1,4 @@
-"""Changes of topics and settings: a function checks a request against the image and returns the operations that carry
-it out.
+"""Changes of topics and settings: a function checks a request against the image and returns the operations for it.
 
 Nothing is changed here. A request that cannot be carried out raises ``Refused`` with Kafka's error code and a sentence
 for a person. Any broker may propose the operations; each of them names the version of the node that it was planned

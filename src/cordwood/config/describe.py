@@ -1,5 +1,4 @@
-"""What DescribeConfigs answers: each setting's value, where it comes from, and the values that it takes precedence
-over.
+"""What DescribeConfigs answers: each setting's value, its source, and the values that it takes precedence over.
 
 Pure functions over texts. Synonyms are in Kafka's order: the strongest first, the default last. One difference is
 deliberate: if ``log.roll.hours`` in the file decides a topic's ``segment.ms``, Kafka calls that a default; we say

@@ -1,5 +1,4 @@
-"""Kafka's settings that have no meaning here. They are accepted and reported, so that an existing ``server.properties``
-loads.
+"""Kafka's settings that have no meaning here. They load, with a report, so that an existing ``server.properties`` does.
 
 They are listed by the reason why they have no effect. A name that ends in a dot stands for all that begin with it: they
 are the business of a plug-in. All others are listed in full, so that a typo is not taken for one of them.

@@ -1,5 +1,4 @@
-"""Committed offsets as records of ``__consumer_offsets``: coded by hand, since a start may have to read millions of
-them.
+"""Committed offsets as records of ``__consumer_offsets``: coded by hand, since a start may read millions of them.
 
 A key is of kind 1 (0 in very old logs). A value has one of five versions: 4 is written, or 1 if the client chose when
 the offset expires, which later versions cannot express. Values in any other form than the two that Kafka 4 writes take

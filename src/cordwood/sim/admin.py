@@ -1,5 +1,4 @@
-"""An administrator: creates the topics of a run, and then creates, grows, alters, writes to and deletes others at
-random.
+"""An administrator: creates the topics of a run; then creates, grows, alters, writes to and deletes others at random.
 
 It does not know the outcome of a request that was never answered; so for each name it remembers which states are
 possible.

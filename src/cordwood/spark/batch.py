@@ -63,8 +63,7 @@ class FilteringBatchReader(BatchReader):
 
 
 def batch_reader(options: SourceOptions) -> BatchReader:
-    """Spark refuses a reader that takes filters unless it is configured to hand them down, and does not say whether it
-    is.
+    """Spark refuses a reader that takes filters unless it is set to hand them down, and does not say whether it is.
 
     But if it is, the reader is made in a process for that purpose. Spark keeps the outcome of the filters for the whole
     DataFrame, and uses it for other queries on it, so filters are taken only if the user has said so.

@@ -1,5 +1,4 @@
-"""Every option once: its name, what it is for, and one line about it. For a wrong name, the error suggests the nearest
-right one.
+"""Every option once: its name, what it is for, and one line about it. Errors suggest the nearest right name.
 
 Names are those of Spark's Kafka source wherever it has one, and as there, upper and lower case are the same. An option
 that is not in the table is refused: a typo must not change what a query reads.

@@ -1,5 +1,4 @@
-"""A consumer by assignment that follows the leaders: it reads each of its partitions from the start, with one loop
-each.
+"""A consumer by assignment that follows the leaders: it reads each of its partitions from the start, in its own loop.
 
 A leader never takes back what it has shown: within one leader epoch, the high watermark that it reports does not fall,
 and no leader knows less than what was read from another.
