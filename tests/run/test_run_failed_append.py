@@ -1,7 +1,9 @@
 """A write that fails leaves nothing behind, though a part of it may have reached the file."""
 
 import os
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,12 +14,27 @@ from cordwood.errors import StorageError
 from cordwood.log import open_log
 from cordwood.ports import Instant
 from cordwood.record.build import build_values
-from cordwood.run import disk as disk_module
 from cordwood.run.disk import RealDisk, RealFile
 
 CONTENT = b"what was there before"
-LEFT = bytes(range(100))
+LARGE = bytes(range(200))
+PART = 100
 NOW = Instant(1_700_000_000_000, 0)
+
+
+@contextmanager
+def no_file_longer_than(size: int) -> Iterator[None]:
+    """A write that goes further writes what fits, and fails then, as on a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def cannot_be_cut(descriptor: int, size: int) -> NoReturn:
+    raise OSError("the disk fails")
 
 
 @pytest.fixture
@@ -26,35 +43,26 @@ def disk(tmp_path: Path) -> RealDisk:
 
 
 @pytest.fixture
-def torn(disk: RealDisk, monkeypatch: pytest.MonkeyPatch) -> RealFile:
-    """A file with a part of a failed write behind its end, which could not be cut off either."""
+def file(disk: RealDisk) -> RealFile:
     file = disk.open("file", create=True)
     file.append(CONTENT)
-
-    def write_a_part(descriptor: int, data: bytes, position: int) -> int:
-        os.pwrite(descriptor, LEFT, position)
-        fail()
-
-    with monkeypatch.context() as patch:
-        patch.setattr(disk_module, "_write_at", write_a_part)
-        patch.setattr(os, "ftruncate", fail)
-        with pytest.raises(StorageError, match="the disk fails"):
-            file.append(bytes(1000))
-    assert disk.read("file") == CONTENT + LEFT
     return file
 
 
-def fail(*_: object) -> NoReturn:
-    raise OSError("the disk fails")
-
-
-def test_a_failed_append_changes_nothing(disk: RealDisk, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = disk.open("file", create=True)
-    file.append(CONTENT)
+@pytest.fixture
+def torn(disk: RealDisk, file: RealFile, monkeypatch: pytest.MonkeyPatch) -> RealFile:
+    """A file with a part of a failed write behind its end, which could not be cut off either."""
     with monkeypatch.context() as patch:
-        patch.setattr(disk_module, "_write_at", fail)
-        with pytest.raises(StorageError, match="the disk fails"):
-            file.append(bytes(1000))
+        patch.setattr(os, "ftruncate", cannot_be_cut)
+        with no_file_longer_than(len(CONTENT) + PART), pytest.raises(StorageError, match="File too large"):
+            file.append(LARGE)
+    assert disk.read("file") == CONTENT + LARGE[:PART]
+    return file
+
+
+def test_a_failed_append_changes_nothing(disk: RealDisk, file: RealFile) -> None:
+    with no_file_longer_than(len(CONTENT) + PART), pytest.raises(StorageError, match="File too large"):
+        file.append(LARGE)
     assert (file.size, disk.read("file")) == (len(CONTENT), CONTENT)
 
 
@@ -75,7 +83,7 @@ def test_a_file_that_can_not_be_cut_is_written_on_where_it_ended(
     disk: RealDisk, torn: RealFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(os, "ftruncate", fail)
+        patch.setattr(os, "ftruncate", cannot_be_cut)
         torn.append(b"short")
         assert torn.read(0, torn.size) == CONTENT + b"short"
     torn.append(b"er")
@@ -89,11 +97,10 @@ def test_what_a_failed_append_left_of_an_empty_log_goes_when_that_is_closed(
     log.begin_epoch(0)
     batch = build_values([CONTENT], timestamp=NOW.wall_ms)
     path = Path(disk.root) / log.segments[0].path(".log")
-    with monkeypatch.context() as patch, path.open("ab") as other:
-        other.write(batch)  # as far as the disk came
-        patch.setattr(os, "ftruncate", fail)
-        patch.setattr(disk_module, "_write_at", fail)
-        with pytest.raises(StorageError):
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "ftruncate", cannot_be_cut)
+        with no_file_longer_than(len(batch) - 1), pytest.raises(StorageError, match="File too large"):
             log.append(memoryview(bytearray(batch)), leader_epoch=0, now=NOW)
+    assert path.stat().st_size == len(batch) - 1
     log.prepare_to_close()
     assert path.stat().st_size == 0

@@ -189,5 +189,9 @@ def offsets_text(offsets: Mapping[int, int], topic: str) -> str:
 
 
 def compacted(data: Path, topic: str) -> bool:
+    """Is the first partition compacted as far as it can be, which is up to its active segment?"""
     checkpoint = data / "cleaner-offset-checkpoint"
-    return checkpoint.exists() and topic in checkpoint.read_text()
+    lines = checkpoint.read_text().splitlines() if checkpoint.exists() else []
+    reached = [int(line.split()[2]) for line in lines if line.startswith(f"{topic} 0 ")]
+    active = max(int(log.stem) for log in (data / f"{topic}-0").glob("*.log"))
+    return reached == [active]
